@@ -1,0 +1,78 @@
+// Package chsql writes the SQL of this project; nobody else does. It is pure text: nothing here runs.
+//
+// A statement is safe by construction. Identifiers pass through [Ident]; ids and other small values are
+// arguments that the driver binds; rows and payloads are columns of a table that travels beside the
+// statement (see [Incoming], [IDs]), and never stand in the text.
+//
+// Aliases never repeat the name of a column, so that the texts mean the same whatever the user's
+// prefer_column_name_to_alias says, and sets are put together by UNION ALL and GROUP BY rather than joins,
+// so that join_use_nulls and join_algorithm do not matter.
+package chsql
+
+import "strings"
+
+// A Query is a statement's text, the arguments for its placeholders, and the settings that it relies on.
+type Query struct {
+	Text     string
+	Args     []any
+	Settings map[string]string
+}
+
+// IDs is the name of the external table whose single column state_id (String) lists the state_ids that a
+// statement is about.
+const IDs = "_ids"
+
+// Incoming is the name of the external table that carries the rows of a write.
+const Incoming = "_incoming"
+
+// Ident quotes an identifier: any name that ClickHouse can store comes out as itself.
+//
+// Backslash escapes are understood inside backticks, so both are escaped.
+// See https://clickhouse.com/docs/sql-reference/syntax#identifiers.
+func Ident(name string) string {
+	return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
+}
+
+// A Table names a table in a database.
+type Table struct{ Database, Name string }
+
+// String returns the quoted, qualified name.
+func (t Table) String() string { return Ident(t.Database) + "." + Ident(t.Name) }
+
+// LockTableName is the name of the lock table that goes with a state table, by Meltano's convention.
+func LockTableName(table string) string { return table + "_lock" }
+
+// reading is what every SELECT relies on. Where a user's profile has other values, the answer would be
+// another one: final = 1 hides tombstones from a read without FINAL, a query cache hides what was just
+// written, a mask that is not applied shows rows that were deleted.
+func reading() map[string]string {
+	return map[string]string{
+		"aggregate_functions_null_for_empty":          "0",
+		"apply_deleted_mask":                          "1",
+		"apply_patch_parts":                           "1",
+		"do_not_merge_across_partitions_select_final": "0",
+		"final":           "0",
+		"limit":           "0",
+		"offset":          "0",
+		"use_query_cache": "0",
+	}
+}
+
+// writing is what every INSERT relies on: acknowledged means visible (async_insert), and all rows go in as
+// one block, since beyond a block an INSERT is not atomic.
+func writing() map[string]string {
+	settings := reading()
+	settings["async_insert"] = "0"
+	settings["deduplicate_insert"] = "disable"
+	settings["max_insert_threads"] = "1"
+	settings["min_insert_block_size_rows"] = "1048449"
+	settings["min_insert_block_size_bytes"] = "268402944"
+	settings["timeout_overflow_mode"] = "throw"
+	return settings
+}
+
+// MaxBlockRows and MaxBlockBytes bound one atomic INSERT: what [writing] asks the server to keep together.
+const (
+	MaxBlockRows  = 1_048_449
+	MaxBlockBytes = 256 << 20
+)

@@ -1,0 +1,149 @@
+package chsql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// CreateDatabase creates a database that is not there yet.
+func CreateDatabase(name string) Query {
+	return Query{Text: "CREATE DATABASE IF NOT EXISTS " + Ident(name)}
+}
+
+// Create creates the state table, layout versioned. The table must not be there yet.
+//
+// The DEFAULT of version is in the unit and from the clock that our own stamps have, so that a row which
+// Meltano inserts without it always comes after ours.
+func (t StateTable) Create(comment string, settings map[string]string) Query {
+	text := fmt.Sprintf(`CREATE TABLE %s
+(
+    state_id String,
+    partial_state Nullable(String),
+    completed_state Nullable(String),
+    updated_at DateTime64(3) DEFAULT now64(3),
+    version UInt64 DEFAULT toUnixTimestamp64Micro(now64(6)),
+    is_deleted UInt8 DEFAULT 0
+)
+ENGINE = ReplacingMergeTree(version, is_deleted)
+ORDER BY state_id%s`, t, settingsClause(settings))
+	if comment == "" {
+		return Query{Text: text}
+	}
+	return Query{Text: text + "\nCOMMENT ?", Args: []any{comment}}
+}
+
+// Create creates the lock table, unless it is there. Strict is the only layout that we make. With patch, it
+// has the columns that patch parts need, so that a release is masked at once; older servers do not know them.
+//
+// The TTL is Meltano's: a claim that old is dead to everybody.
+func (l LockTable) Create(patch bool) Query {
+	settings := map[string]string{}
+	if patch {
+		settings["enable_block_number_column"] = "1"
+		settings["enable_block_offset_column"] = "1"
+	}
+	return Query{Text: fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s
+(
+    state_id String,
+    lock_id String,
+    locked_at DateTime DEFAULT now(),
+    holder String DEFAULT ''
+)
+ENGINE = ReplacingMergeTree(locked_at)
+ORDER BY (state_id, lock_id)
+TTL locked_at + INTERVAL 300 SECOND%s`, l, settingsClause(settings))}
+}
+
+// ModifyComment changes a table's comment in place.
+func (t Table) ModifyComment(comment string) Query {
+	return Query{Text: fmt.Sprintf("ALTER TABLE %s MODIFY COMMENT ?", t), Args: []any{comment}}
+}
+
+// ModifySettings changes MergeTree settings in place.
+func (t Table) ModifySettings(settings map[string]string) Query {
+	return Query{Text: fmt.Sprintf("ALTER TABLE %s MODIFY SETTING %s", t, assignments(settings))}
+}
+
+// ResetSettings puts MergeTree settings back to the server's defaults.
+func (t Table) ResetSettings(names []string) Query {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = Ident(name)
+	}
+	return Query{Text: fmt.Sprintf("ALTER TABLE %s RESET SETTING %s", t, strings.Join(quoted, ", "))}
+}
+
+// Drop drops a table and waits until it is gone.
+func (t Table) Drop() Query {
+	return Query{Text: fmt.Sprintf("DROP TABLE IF EXISTS %s SYNC", t)}
+}
+
+// Rows counts the rows of a table as they are stored, old versions and tombstones included: one UInt64.
+func (t Table) Rows() Query {
+	return Query{Text: fmt.Sprintf("SELECT count() FROM %s", t), Settings: reading()}
+}
+
+// Tables describes tables of one database by name.
+// Columns: name, uuid, engine, engine_full, sorting_key, partition_key, comment: all String.
+func Tables(database string, names ...string) Query {
+	return Query{
+		Text: `SELECT name, toString(uuid), engine, engine_full, sorting_key, partition_key, comment
+FROM system.tables
+WHERE database = ? AND name IN ?`,
+		Args:     []any{database, names},
+		Settings: reading(),
+	}
+}
+
+// Columns describes the columns of tables of one database.
+// Columns: table, name, type, default_kind, default_expression: all String; in the order of the table.
+func Columns(database string, tables ...string) Query {
+	return Query{
+		Text: `SELECT table, name, type, default_kind, default_expression
+FROM system.columns
+WHERE database = ? AND table IN ?
+ORDER BY table, position`,
+		Args:     []any{database, tables},
+		Settings: reading(),
+	}
+}
+
+// KnownTableSettings tells which of the named MergeTree settings the server knows. Column: name String.
+func KnownTableSettings(names ...string) Query {
+	return Query{
+		Text:     "SELECT name FROM system.merge_tree_settings WHERE name IN ?",
+		Args:     []any{names},
+		Settings: reading(),
+	}
+}
+
+func settingsClause(settings map[string]string) string {
+	if len(settings) == 0 {
+		return ""
+	}
+	return "\nSETTINGS " + assignments(settings)
+}
+
+// assignments writes "name = value" pairs in a fixed order. Values are literals: a number as it is, all else
+// as a string, which the server converts.
+func assignments(settings map[string]string) string {
+	names := make([]string, 0, len(settings))
+	for name := range settings {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	pairs := make([]string, len(names))
+	for i, name := range names {
+		pairs[i] = Ident(name) + " = " + literal(settings[name])
+	}
+	return strings.Join(pairs, ", ")
+}
+
+// literal writes a value that a statement cannot take as an argument, since DDL keeps it in its own text.
+func literal(value string) string {
+	if value != "" && strings.Trim(value, "0123456789") == "" {
+		return value
+	}
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
+}

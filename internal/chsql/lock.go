@@ -1,0 +1,190 @@
+package chsql
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A LockTable is a lock table and the shape that it has.
+type LockTable struct {
+	Table
+	// Strict says that it is ordered by (state_id, lock_id), so that a merge never swallows a rival
+	// claim. A table that Meltano made is ordered by state_id alone.
+	Strict bool
+	// Holder says that it has the column holder.
+	Holder bool
+}
+
+// A Fence is what a claim is held to: the numbers behind "ours is there, fresh, and the only live one".
+type Fence struct {
+	Lock   LockTable
+	LockID string
+	// Lease is how long a claim of ours counts, from the moment it was made. Whole milliseconds.
+	Lease time.Duration
+	// Stale is when a claim of anybody is taken for dead, by its locked_at. Whole seconds.
+	Stale time.Duration
+	// Backdate is how far in the past our claims' locked_at lie. Whole seconds.
+	Backdate time.Duration
+}
+
+// The states of a fence, as statements compute them over all their state_ids together.
+const (
+	// FenceHolds: our claims are there, fresh, and the only live ones.
+	FenceHolds = 0
+	// FenceLost: a claim of ours is missing or too old.
+	FenceLost = 1
+	// FenceRival: ours are fine, but a live claim of another is there as well.
+	FenceRival = 2
+)
+
+// Markers begin the message of the exception by which a guarded statement refuses to write. The message goes
+// on with the expression that threw, in which the other marker may stand as well: see [Refusal].
+const (
+	// MarkerFence: the fence does not hold.
+	MarkerFence = "clickhousestate:fence"
+	// MarkerMoved: a newer version is stored than the one that was read inside the lock.
+	MarkerMoved = "clickhousestate:moved"
+)
+
+// Refusal returns the marker by which the message of an error 395 says which guard refused, or "".
+func Refusal(message string) string {
+	fence, moved := strings.Index(message, MarkerFence), strings.Index(message, MarkerMoved)
+	switch {
+	case fence < 0 && moved < 0:
+		return ""
+	case moved < 0, fence >= 0 && fence < moved:
+		return MarkerFence
+	}
+	return MarkerMoved
+}
+
+// scalar is an expression of one constant value: [FenceHolds], [FenceLost] or [FenceRival], for all the
+// state_ids in the external table ids together. Unreadable counts as lost.
+//
+// It is one scalar subquery, evaluated before the first block is written; a condition per row would be
+// evaluated while earlier blocks are written already.
+func (f Fence) scalar(ids string) (text string, args []any) {
+	text = fmt.Sprintf(`ifNull((
+        SELECT multiIf(
+            uniqExactIf(state_id, lock_id = ?
+                AND toUnixTimestamp64Milli(now64(3)) - 1000 * (toInt64(toUnixTimestamp(locked_at)) + ?) < ?)
+              != (SELECT uniqExact(state_id) FROM %[2]s), %[3]d,
+            countIf(lock_id != ?) > 0, %[4]d,
+            %[5]d)
+        FROM %[1]s
+        WHERE state_id IN (SELECT state_id FROM %[2]s) AND locked_at >= now() - ?), %[3]d)`,
+		f.Lock, ids, FenceLost, FenceRival, FenceHolds)
+	return text, []any{f.LockID, seconds(f.Backdate), f.Fresh().Milliseconds(), f.LockID, seconds(f.Stale)}
+}
+
+// Fresh is the age up to which a claim of ours may still be built on: nine tenths of the lease. The last
+// tenth is for the statement that relies on it, whose execution time is bounded by it.
+func (f Fence) Fresh() time.Duration { return f.Lease * 9 / 10 }
+
+// executionTime bounds a statement that relies on the fence, in seconds.
+func (f Fence) executionTime() string {
+	return fmt.Sprintf("%.3f", max(f.Lease/10-100*time.Millisecond, 50*time.Millisecond).Seconds())
+}
+
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+
+// Claim puts one claim per state_id of [IDs], and puts nothing if a live claim of another exists for any
+// of them. The locked_at of a claim is taken in the statement, by the server's clock.
+func (f Fence) Claim(holder string) Query {
+	text := fmt.Sprintf(`INSERT INTO %[1]s %[2]s
+SELECT state_id, ?, now() - ?%[3]s FROM %[4]s
+WHERE ifNull((
+        SELECT count() FROM %[1]s
+        WHERE state_id IN (SELECT state_id FROM %[4]s) AND lock_id != ? AND locked_at >= now() - ?), 1) = 0`,
+		f.Lock, f.Lock.columns(), f.Lock.holderValue(), IDs)
+	args := f.Lock.claimArgs(f, holder)
+	args = append(args, f.LockID, seconds(f.Stale))
+	return Query{Text: text, Args: args, Settings: writing()}
+}
+
+// Renew puts the same claims again with a fresh locked_at, but only while they are there, fresh and alone:
+// a renewal that checks first and inserts afterwards brings a swept claim back inside another's hold.
+func (f Fence) Renew(holder string) Query {
+	guard, guardArgs := f.scalar(IDs)
+	text := fmt.Sprintf(`INSERT INTO %[1]s %[2]s
+SELECT state_id, ?, now() - ?%[3]s FROM %[4]s
+WHERE %[5]s = %[6]d`, f.Lock, f.Lock.columns(), f.Lock.holderValue(), IDs, guard, FenceHolds)
+	settings := writing()
+	settings["max_execution_time"] = f.executionTime()
+	return Query{Text: text, Args: append(f.Lock.claimArgs(f, holder), guardArgs...), Settings: settings}
+}
+
+func (l LockTable) columns() string {
+	if l.Holder {
+		return "(state_id, lock_id, locked_at, holder)"
+	}
+	return "(state_id, lock_id, locked_at)"
+}
+
+func (l LockTable) holderValue() string {
+	if l.Holder {
+		return ", ?"
+	}
+	return ""
+}
+
+func (l LockTable) claimArgs(f Fence, holder string) []any {
+	args := []any{f.LockID, seconds(f.Backdate)}
+	if l.Holder {
+		args = append(args, holder)
+	}
+	return args
+}
+
+// Claims reads the live claims of the state_ids in [IDs], without FINAL, the newest locked_at of each.
+// Columns: state_id String, lock_id String, locked_at Int64 (Unix seconds), holder String,
+// now Int64 (Unix milliseconds).
+func (l LockTable) Claims(stale time.Duration) Query {
+	return Query{
+		Text: fmt.Sprintf(`SELECT state_id, lock_id, toInt64(toUnixTimestamp(max(locked_at))), %s, toUnixTimestamp64Milli(now64(3))
+FROM %s
+WHERE state_id IN (SELECT state_id FROM %s) AND locked_at >= now() - ?
+GROUP BY state_id, lock_id
+ORDER BY state_id, lock_id`, l.holderColumn(), l, IDs),
+		Args:     []any{seconds(stale)},
+		Settings: reading(),
+	}
+}
+
+func (l LockTable) holderColumn() string {
+	if l.Holder {
+		return "max(holder)"
+	}
+	return "''"
+}
+
+// Release deletes the claims of one lock_id on the given state_ids. With patch, the rows are masked at once
+// by patch parts where the server and the table know them; otherwise by a lightweight DELETE, which is a
+// mutation. Never a throwIf in a DELETE: the failing mutation would block everybody's next one.
+func (l LockTable) Release(lockID string, ids []string, patch bool) Query {
+	q := Query{
+		Text:     fmt.Sprintf(`DELETE FROM %s WHERE lock_id = ? AND state_id IN ?`, l),
+		Args:     []any{lockID, ids},
+		Settings: map[string]string{"lightweight_delete_mode": "alter_update"},
+	}
+	if patch {
+		q.Settings["lightweight_delete_mode"] = "lightweight_update"
+	}
+	return q
+}
+
+// Left tells what a Release left. One row: unfinished UInt64, mutations of the lock table that are not done
+// (a plain DELETE in flight can bring masked rows back); left UInt64, claims of the lock_id.
+//
+// Both are scalar subqueries, since those are evaluated one after the other in the order of the list, and
+// the rows must be counted after the mutations were.
+func (l LockTable) Left(lockID string) Query {
+	return Query{
+		Text: fmt.Sprintf(`SELECT
+    ifNull((SELECT count() FROM system.mutations WHERE database = ? AND table = ? AND NOT is_done), 1),
+    ifNull((SELECT count() FROM %s WHERE lock_id = ?), 1)`, l),
+		Args:     []any{l.Database, l.Name, lockID},
+		Settings: reading(),
+	}
+}

@@ -1,0 +1,191 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
+)
+
+// A row is one live claim as it stands in the lock table.
+type row struct {
+	stateID, lockID, holder string
+	// lockedAt is in the server's time, as is now, when the row was read.
+	lockedAt, now time.Time
+}
+
+// acquire puts claims on all ids and decides, until they are held or the timeout has passed.
+func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []string) (*claim, error) {
+	start := time.Now()
+	deadline := start.Add(l.options.Timeout)
+	busy := &BusyError{Table: table.String(), StateID: ids[0]}
+	for {
+		c := l.newClaim(table, ids)
+		held, err := c.try(ctx, deadline, busy)
+		if held {
+			return c, nil
+		}
+		pause := jitter(l.options.RetryInterval)
+		lastTry := time.Until(deadline) < pause
+		if err != nil && (lastTry || !errors.As(err, new(*chconn.NoAnswerError))) {
+			return nil, err
+		}
+		if lastTry {
+			busy.Waited = time.Since(start)
+			return nil, busy
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// try makes one attempt with one lock_id. It leaves nothing behind unless the lock is held. Held false with
+// no error means that a rival was in the way, who is noted in busy; a *chconn.NoAnswerError, that another
+// attempt may do better.
+func (c *claim) try(ctx context.Context, deadline time.Time, busy *BusyError) (held bool, err error) {
+	put, err := c.put(ctx)
+	if err == nil && !put {
+		rows, err := c.read(ctx)
+		c.note(busy, rows)
+		return false, err
+	}
+	if err == nil {
+		held, err = c.decide(ctx, deadline, busy)
+	}
+	if held || errors.As(err, new(*chconn.ConnectError)) {
+		return held, err
+	}
+	if releaseErr := c.release(ctx); releaseErr != nil {
+		if err == nil {
+			return false, releaseErr
+		}
+		c.locker.options.Logger.WarnContext(ctx, "claim not withdrawn", "error", releaseErr)
+	}
+	return false, err
+}
+
+// put sends the guarded INSERT. True: all claims were put; false: none was, since somebody holds.
+func (c *claim) put(ctx context.Context) (bool, error) {
+	c.putAt = time.Now()
+	result, err := c.exec(ctx, c.newStatement("lock.claim", c.fence.Claim(c.locker.options.Holder)))
+	if err != nil {
+		return false, err
+	}
+	return result.WrittenRows > 0, nil
+}
+
+// decide reads all live claims until ours is the only one (held), or has to give way.
+func (c *claim) decide(ctx context.Context, deadline time.Time, busy *BusyError) (held bool, err error) {
+	for first := true; ; first = false {
+		rows, err := c.read(ctx)
+		if err != nil {
+			return false, err
+		}
+		c.note(busy, rows)
+		ours, smaller, larger := c.count(rows)
+		switch {
+		case smaller || ours < len(c.ids):
+			// Smaller: the smallest never gives way, so that somebody gets on. Fewer of ours than were put:
+			// a merge or a sweep took one.
+			return false, nil
+		case !larger && first && c.tooSlow():
+			return false, nil
+		case !larger:
+			c.extend(rows)
+			return true, nil
+		}
+		if time.Now().After(deadline) {
+			return false, nil
+		}
+		c.extend(rows)
+		if err := c.renewIfDue(ctx); err != nil {
+			return false, nil //nolint:nilerr // The claim is lost: the next attempt makes a new one.
+		}
+		if err := sleep(ctx, c.pollInterval()); err != nil {
+			return false, err
+		}
+	}
+}
+
+// tooSlow tells that, on a lock table where a merge may hide a claim, a Meltano client may have claimed and
+// decided between our INSERT and our read.
+func (c *claim) tooSlow() bool {
+	return !c.fence.Lock.Strict && time.Since(c.putAt) > c.locker.options.Settle/2
+}
+
+// pollInterval is the pause before claims are read again while ours stands beside a rival's. Where a merge
+// may hide a claim, a decision in sight of a rival is made from what is seen after the settle.
+func (c *claim) pollInterval() time.Duration {
+	if !c.fence.Lock.Strict {
+		return c.locker.options.Settle
+	}
+	return jitter(c.locker.options.RetryInterval / 5)
+}
+
+// read reads the live claims of the state_ids, ours and others'.
+func (c *claim) read(ctx context.Context) ([]row, error) {
+	var rows []row
+	st := c.newStatement("lock.read", c.fence.Lock.Claims(c.fence.Stale))
+	c.readAt = time.Now()
+	err := c.locker.db.Query(ctx, st, func(r chconn.Row) error {
+		var (
+			claim            row
+			lockedAt, nowMil int64
+		)
+		if err := r.Scan(&claim.stateID, &claim.lockID, &lockedAt, &claim.holder, &nowMil); err != nil {
+			return err
+		}
+		claim.lockedAt, claim.now = time.Unix(lockedAt, 0), time.UnixMilli(nowMil)
+		rows = append(rows, claim)
+		return nil
+	})
+	return rows, err
+}
+
+// count tells how many of our claims are there, and whether rivals with smaller or larger lock_ids are.
+func (c *claim) count(rows []row) (ours int, smaller, larger bool) {
+	for _, r := range rows {
+		switch {
+		case r.lockID == c.fence.LockID:
+			ours++
+		case r.lockID < c.fence.LockID:
+			smaller = true
+		default:
+			larger = true
+		}
+	}
+	return ours, smaller, larger
+}
+
+// note keeps the first rival of rows for the error that is returned if nothing comes of waiting.
+func (c *claim) note(busy *BusyError, rows []row) {
+	for _, r := range rows {
+		if r.lockID == c.fence.LockID {
+			continue
+		}
+		busy.StateID, busy.LockID, busy.Holder = r.stateID, r.lockID, r.holder
+		busy.Since, busy.Stale, busy.Now = r.lockedAt, r.lockedAt.Add(c.fence.Stale), r.now
+		return
+	}
+}
+
+// jitter spreads d by a quarter up and down, so that those who wait do not wake together.
+func jitter(d time.Duration) time.Duration {
+	return d*3/4 + rand.N(d/2+1)
+}
+
+// sleep waits, or returns the context's cause.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,138 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
+)
+
+// A claim is one acquisition: one lock_id on a set of state_ids, from the INSERT to the DELETE.
+type claim struct {
+	locker *Locker
+	fence  chsql.Fence
+	ids    []string
+
+	// putAt and readAt are the local times just before the claims were put, and last read.
+	putAt, readAt time.Time
+
+	// statement is held by whatever uses the claim: renewals and fenced writes never overlap.
+	statement sync.Mutex
+
+	mu sync.Mutex
+	// expires is when the lease ends, by the local clock; serverExpires the same by the server's.
+	expires, serverExpires time.Time
+	lost                   *LostError
+	onLost                 context.CancelCauseFunc
+	// unanswered are INSERTs that may still run.
+	unanswered []string
+	// stop ends the renewer and waits for its statement.
+	stop func()
+}
+
+func (l *Locker) newClaim(table chsql.LockTable, ids []string) *claim {
+	fence := chsql.Fence{
+		Lock:   table,
+		LockID: newLockID(),
+		Lease:  l.options.StaleAfter,
+		Stale:  l.options.Scale.Stale,
+	}
+	if !table.Strict {
+		// Dated back, a claim is swept that much earlier.
+		fence.Backdate = l.options.Scale.Backdate
+		fence.Lease = min(fence.Lease, fence.Stale-fence.Backdate)
+	}
+	return &claim{
+		locker: l,
+		fence:  fence,
+		ids:    slices.Compact(slices.Sorted(slices.Values(ids))),
+		stop:   func() {},
+	}
+}
+
+// newStatement gives a statement about the claim's state_ids what travels beside its text.
+func (c *claim) newStatement(operation string, q chsql.Query) chconn.Statement {
+	return chconn.Statement{
+		Operation: operation,
+		Text:      q.Text,
+		Args:      q.Args,
+		Settings:  q.Settings,
+		External:  []chconn.Table{idTable(c.ids)},
+		QueryID:   uuid.NewString(),
+	}
+}
+
+func idTable(ids []string) chconn.Table {
+	table := chconn.Table{Name: chsql.IDs, Columns: []chconn.Column{{Name: "state_id", Type: "String"}}}
+	for _, id := range ids {
+		table.Rows = append(table.Rows, []any{id})
+	}
+	return table
+}
+
+// exec sends an INSERT of this claim, and remembers it if no answer came.
+func (c *claim) exec(ctx context.Context, st chconn.Statement) (chconn.Result, error) {
+	result, err := c.locker.db.Exec(ctx, st)
+	if errors.As(err, new(*chconn.NoAnswerError)) {
+		c.mu.Lock()
+		c.unanswered = append(c.unanswered, st.QueryID)
+		c.mu.Unlock()
+	}
+	return result, err
+}
+
+// extend takes over from rows, just read, until when the claims count.
+func (c *claim) extend(rows []row) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	oldest := time.Duration(-1)
+	for _, r := range rows {
+		if r.lockID != c.fence.LockID {
+			continue
+		}
+		expires := r.lockedAt.Add(c.fence.Backdate + c.fence.Lease)
+		if left := expires.Sub(r.now); oldest < 0 || left < oldest {
+			oldest = left
+			c.serverExpires = expires
+			c.expires = c.readAt.Add(left)
+		}
+	}
+}
+
+// lose marks the lock as lost, once, and cancels the work that it guards.
+func (c *claim) lose(ctx context.Context, reason string, err error) *LostError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lost == nil {
+		c.lost = &LostError{Table: c.fence.Lock.String(), LockID: c.fence.LockID, Reason: reason, Err: err}
+		c.locker.options.Logger.WarnContext(ctx, "lock lost", slog.String("lock_id", c.fence.LockID), slog.String("reason", reason))
+		if c.onLost != nil {
+			c.onLost(c.lost)
+		}
+	}
+	return c.lost
+}
+
+// lostError returns the *LostError if the lock was lost, else nil.
+func (c *claim) lostError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lost == nil {
+		return nil
+	}
+	return c.lost
+}
+
+// expiry returns when the lease ends, by the local clock and by the server's.
+func (c *claim) expiry() (local, server time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.expires, c.serverExpires
+}

@@ -1,0 +1,91 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrMoved is returned by a write whose state_ids do not have the newest version any more that was read
+// inside the lock. Nothing was written.
+var ErrMoved = errors.New("a newer version was stored while the lock was held")
+
+// A BusyError says that a lock was not acquired within the timeout, and who has it. Nothing of ours is left.
+type BusyError struct {
+	// Table is the lock table, quoted and qualified.
+	Table   string
+	StateID string
+	// LockID and Holder identify the claim that was in the way. Both are empty if none was seen at the end.
+	// Holder is empty for a Meltano client.
+	LockID, Holder string
+	// Since is when the claim was made or last renewed, Stale when it becomes stale unless renewed, and Now
+	// the server's time when it was read; all by the server's clock.
+	Since, Stale, Now time.Time
+	// Waited is how long this side waited.
+	Waited time.Duration
+}
+
+func (e *BusyError) Error() string {
+	if e.LockID == "" {
+		return fmt.Sprintf("state_id %q in %s: lock not acquired after %s", e.StateID, e.Table, e.Waited.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("state_id %q in %s: locked by %s (lock_id %s) since %s, gave up after %s", e.StateID, e.Table, e.holder(),
+		e.LockID, e.Since.UTC().Format(time.RFC3339), e.Waited.Round(time.Millisecond))
+}
+
+func (e *BusyError) holder() string {
+	if e.Holder == "" {
+		return "another client"
+	}
+	return e.Holder
+}
+
+// A LostError says that a lock was lost while it was held: nothing is written under it any more.
+type LostError struct {
+	Table  string
+	LockID string
+	// Reason says how that was noticed.
+	Reason string
+	// Err is the failure behind it, if there was one.
+	Err error
+}
+
+func (e *LostError) Error() string {
+	text := fmt.Sprintf("lock %s in %s lost: %s", e.LockID, e.Table, e.Reason)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+func (e *LostError) Unwrap() error { return e.Err }
+
+// An UncertainError says that a write was sent and that its verification did not find it as it should be:
+// what is stored now has to be read.
+type UncertainError struct {
+	Reason string
+	Err    error
+}
+
+func (e *UncertainError) Error() string {
+	if e.Err == nil {
+		return "write is uncertain: " + e.Reason
+	}
+	return fmt.Sprintf("write is uncertain: %s: %v", e.Reason, e.Err)
+}
+
+func (e *UncertainError) Unwrap() error { return e.Err }
+
+// A ReleaseError says that claims may be left behind, and until when: the work that they guarded is done.
+type ReleaseError struct {
+	Table   string
+	LockID  string
+	Expires time.Time
+	Err     error
+}
+
+func (e *ReleaseError) Error() string {
+	return fmt.Sprintf("lock %s in %s not released; it expires at %s: %v", e.LockID, e.Table, e.Expires.UTC().Format(time.RFC3339), e.Err)
+}
+
+func (e *ReleaseError) Unwrap() error { return e.Err }

@@ -1,0 +1,175 @@
+package statestore
+
+import (
+	"context"
+	"time"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/bookmark"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
+)
+
+// An Address names one entry.
+type Address struct {
+	Database, Table, StateID string
+}
+
+// String returns the address as imports spell it: database/table/state_id.
+func (a Address) String() string { return a.Database + "/" + a.Table + "/" + a.StateID }
+
+func (a Address) table() chsql.Table { return chsql.Table{Database: a.Database, Name: a.Table} }
+
+// An Entry is one live entry as it is stored.
+type Entry struct {
+	StateID string
+	// Completed and Partial are JSON objects; nil is NULL, which Meltano reads as an empty object.
+	Completed, Partial *string
+	// Version orders the versions of an entry: microseconds of the server's clock (layout versioned).
+	Version uint64
+	// UpdatedAt is when the version was written, by the server's clock, in milliseconds, UTC.
+	UpdatedAt time.Time
+}
+
+// A Value is what a write does to a payload column.
+type Value struct {
+	keep bool
+	text *string
+}
+
+// Keep leaves a payload as it is stored, copied inside the lock.
+func Keep() Value { return Value{keep: true} }
+
+// Set stores a payload. Nil and an empty object are stored as NULL, as Meltano does.
+func Set(text *string) Value { return Value{text: text} }
+
+// over returns the payload that the value makes of the one that is stored.
+func (v Value) over(stored *string) *string {
+	if v.keep {
+		return stored
+	}
+	if isEmpty(v.text) {
+		return nil
+	}
+	return v.text
+}
+
+func isEmpty(payload *string) bool { return payload == nil || bookmark.IsEmpty(*payload) }
+
+// samePayload tells whether two payloads are the same stored state.
+func samePayload(a, b *string) bool {
+	if isEmpty(a) || isEmpty(b) {
+		return isEmpty(a) && isEmpty(b)
+	}
+	return bookmark.Equal(*a, *b)
+}
+
+// A Written is the outcome of a create or an update.
+type Written struct {
+	Entry Entry
+	// TookOver says that a create found a live entry with an equal payload, and wrote nothing.
+	TookOver bool
+	// Ahead is how far the version lies ahead of the server's clock, because a version was stored there
+	// already: until that much time has passed, writes of pipelines stay hidden behind it. Zero if it
+	// does not, or by a second at most.
+	Ahead time.Duration
+	// Unreleased is set if the write is done, but a claim of the lock may be left behind.
+	Unreleased *ReleaseError
+}
+
+// Read returns the live entry, or ErrNotFound. It takes no lock.
+func (s *Store) Read(ctx context.Context, at Address) (Entry, error) {
+	table, err := s.resolve(ctx, at.table())
+	if err != nil {
+		return Entry{}, err
+	}
+	entries, err := query(ctx, s, statement("entry.read", table.state.Live(), idTable(at.StateID)), scanEntry)
+	if err != nil {
+		return Entry{}, s.tableGone(at.table(), err)
+	}
+	if len(entries) == 0 {
+		return Entry{}, ErrNotFound
+	}
+	return entries[0], nil
+}
+
+func scanEntry(r chconn.Row) (e Entry, err error) {
+	err = r.Scan(&e.StateID, &e.Completed, &e.Partial, &e.Version, &e.UpdatedAt)
+	e.UpdatedAt = e.UpdatedAt.UTC()
+	return e, err
+}
+
+// Create writes an entry that must not be live yet; over a tombstone it writes the next version.
+//
+// It returns an *ExistsError if a live entry is there, unless that one's payload is equal in meaning and
+// this store has not written it: then it is taken over as it is, so that a create whose answer was lost can
+// be repeated. Other errors: *BusyError, *LostError, *UncertainError, *UnfitError, *NoTableError.
+func (s *Store) Create(ctx context.Context, at Address, completed, partial *string) (Written, error) {
+	written, err := s.writeOne(ctx, at, "entry.create", func(now stored) (change, error) {
+		if !now.live {
+			return change{completed: Set(completed).over(nil), partial: Set(partial).over(nil)}, nil
+		}
+		same := samePayload(completed, now.entry.Completed) && samePayload(partial, now.entry.Partial)
+		if !same || s.manages(at) {
+			return change{}, &ExistsError{Address: at, Version: now.entry.Version}
+		}
+		return change{none: true}, nil
+	})
+	if err == nil {
+		s.manage(at, true)
+	}
+	written.TookOver = err == nil && written.unwritten
+	return written.Written, err
+}
+
+// Update writes a new version over the one that the caller has read, unless the payloads are the stored ones
+// already. It returns a *MovedError, and has written nothing, if another version is stored. Other errors as
+// for Create.
+func (s *Store) Update(ctx context.Context, at Address, expect uint64, completed, partial Value) (Written, error) {
+	written, err := s.writeOne(ctx, at, "entry.update", func(now stored) (change, error) {
+		if !now.live || now.entry.Version != expect {
+			return change{}, now.moved(at, expect)
+		}
+		next := change{completed: completed.over(now.entry.Completed), partial: partial.over(now.entry.Partial)}
+		next.none = samePayload(next.completed, now.entry.Completed) && samePayload(next.partial, now.entry.Partial)
+		return next, nil
+	})
+	if err == nil {
+		s.manage(at, true)
+	}
+	return written.Written, err
+}
+
+// Delete writes a tombstone over the version that the caller has read. An entry that is gone already is no
+// error; one that moved is a *MovedError, and nothing was written.
+func (s *Store) Delete(ctx context.Context, at Address, expect uint64) (Written, error) {
+	written, err := s.writeOne(ctx, at, "entry.delete", func(now stored) (change, error) {
+		switch {
+		case !now.live:
+			return change{none: true}, nil
+		case now.entry.Version != expect:
+			return change{}, now.moved(at, expect)
+		}
+		return change{deleted: true}, nil
+	})
+	if err == nil {
+		s.manage(at, false)
+	}
+	return written.Written, err
+}
+
+func (s *Store) manages(at Address) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.managed[at]
+	return ok
+}
+
+func (s *Store) manage(at Address, managed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if managed {
+		s.managed[at] = struct{}{}
+	} else {
+		delete(s.managed, at)
+	}
+}

@@ -1,0 +1,115 @@
+package statestore
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/lock"
+)
+
+// ErrNotFound is returned for an entry that is absent or tombstoned. A *NoTableError is one, too.
+var ErrNotFound = errors.New("not found")
+
+// Errors of the layers below that callers tell apart; the provider imports nothing below this package.
+type (
+	// BusyError says who holds the lock that a write waited for.
+	BusyError = lock.BusyError
+	// LostError says that a lock was lost while it was held; nothing is written under it any more.
+	LostError = lock.LostError
+	// ConnectError says that the server could not be reached, or did not accept the user.
+	ConnectError = chconn.ConnectError
+	// ServerError is an exception of the server.
+	ServerError = chconn.ServerError
+	// ReleaseError says that a claim may be left behind, and until when.
+	ReleaseError = lock.ReleaseError
+	// NoAnswerError says that a statement may have run, but its answer did not arrive.
+	NoAnswerError = chconn.NoAnswerError
+)
+
+// MissingGrant returns the GRANT statement that the server's refusal asks for.
+func MissingGrant(err error) (grant string, ok bool) { return chconn.MissingGrant(err) }
+
+// A NoTableError is a table or a database that does not exist.
+type NoTableError struct {
+	Database, Table string
+	// Missing is "database" or "table".
+	Missing string
+}
+
+func (e *NoTableError) Error() string {
+	if e.Missing == "database" {
+		return fmt.Sprintf("database %s does not exist", e.Database)
+	}
+	return fmt.Sprintf("table %s/%s does not exist", e.Database, e.Table)
+}
+
+// Is makes a missing table count as ErrNotFound: nothing can be in it.
+func (e *NoTableError) Is(target error) bool { return target == ErrNotFound }
+
+// An ExistsError is a create over a live entry.
+type ExistsError struct {
+	Address Address
+	// Version is the version of the live entry.
+	Version uint64
+}
+
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("entry %s already exists (version %d)", e.Address, e.Version)
+}
+
+// A MovedError is an update or delete of an entry whose stored version is not the expected one.
+type MovedError struct {
+	Address Address
+	// Planned is the version that the caller had read.
+	Planned uint64
+	// Found is the version that is stored; with Gone, that of the tombstone, or zero for no row at all.
+	Found uint64
+	// Gone says that no live entry is there any more.
+	Gone bool
+}
+
+func (e *MovedError) Error() string {
+	if e.Gone {
+		return fmt.Sprintf("entry %s was deleted since it was planned (planned version %d)", e.Address, e.Planned)
+	}
+	return fmt.Sprintf("entry %s changed since it was planned (planned version %d, found %d)", e.Address, e.Planned, e.Found)
+}
+
+// An UncertainError is a write that was sent, and of which nobody can say that it is what is stored now.
+type UncertainError struct {
+	Address Address
+	// Stamp is the version that the write carried.
+	Stamp uint64
+	// Stored is the newest version that was read afterwards; zero if that could not be read either.
+	Stored uint64
+	// Err is what happened to the write or to its verification.
+	Err error
+}
+
+func (e *UncertainError) Error() string {
+	return fmt.Sprintf("entry %s: written as version %d, but version %d is stored now: %v", e.Address, e.Stamp, e.Stored, e.Err)
+}
+
+func (e *UncertainError) Unwrap() error { return e.Err }
+
+// An UnfitError is a table that this package cannot keep state in.
+type UnfitError struct {
+	Database, Table string
+	// Reasons are all the things that do not fit, each with what would fix it.
+	Reasons []string
+}
+
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("table %s/%s does not hold pipeline state in a layout that is supported: %d reason(s), first: %s",
+		e.Database, e.Table, len(e.Reasons), e.Reasons[0])
+}
+
+// A TableExistsError is a create over a table that is there already and not just as declared and empty.
+type TableExistsError struct {
+	Database, Table string
+}
+
+func (e *TableExistsError) Error() string {
+	return fmt.Sprintf("table %s/%s already exists", e.Database, e.Table)
+}

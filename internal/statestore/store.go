@@ -1,0 +1,114 @@
+// Package statestore keeps pipeline state in ClickHouse: the tables, and the entries in them.
+//
+// It speaks verbs. Every write happens inside the advisory lock of its state_id, stamps a version above
+// every version that is stored, and is verified afterwards; see package lock for what that promises.
+package statestore
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/lock"
+)
+
+// Config says which server to use, how, and how to lock there.
+type Config struct {
+	Connection chconn.Config
+	Lock       LockOptions
+	Logger     *slog.Logger
+}
+
+// LockOptions are the knobs of the advisory lock; a zero value is the default.
+type LockOptions struct {
+	// Timeout bounds the wait for a lock. Default 30 s.
+	Timeout time.Duration
+	// StaleAfter is our own lease: 10 s to 300 s. Default 300 s.
+	StaleAfter time.Duration
+	// Settle is the wait before a decision that a late claim could change. Default 1 s.
+	Settle time.Duration
+	// RetryInterval is the pause between two tries while another holds the lock. Default 1 s.
+	RetryInterval time.Duration
+}
+
+// Store keeps state on one server. It is safe for concurrent use.
+type Store struct {
+	db     *chconn.Client
+	locker *lock.Locker
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	tables map[chsql.Table]*tableSlot
+	// managed are the entries that this store has written. A second create of one is a mistake, even if it
+	// would write the same.
+	managed map[Address]struct{}
+}
+
+// Open returns a store. It validates the configuration and connects to nothing: the first use does.
+func Open(cfg Config) (*Store, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Connection.Logger == nil {
+		cfg.Connection.Logger = cfg.Logger
+	}
+	db, err := chconn.New(cfg.Connection)
+	if err != nil {
+		return nil, err
+	}
+	locker, err := lock.New(db, lock.Options{
+		Timeout:       cfg.Lock.Timeout,
+		StaleAfter:    cfg.Lock.StaleAfter,
+		Settle:        cfg.Lock.Settle,
+		RetryInterval: cfg.Lock.RetryInterval,
+		Program:       "terraform-provider-clickhousestate/" + cfg.Connection.Version,
+		Logger:        cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Store{
+		db:      db,
+		locker:  locker,
+		logger:  cfg.Logger,
+		tables:  make(map[chsql.Table]*tableSlot),
+		managed: make(map[Address]struct{}),
+	}, nil
+}
+
+// Close closes the connections.
+func (s *Store) Close() error { return s.db.Close() }
+
+// String describes the connection for messages: address, protocol, TLS and user, never a password.
+func (s *Store) String() string { return s.db.String() }
+
+// statement makes of a query what a connection runs.
+func statement(operation string, q chsql.Query, external ...chconn.Table) chconn.Statement {
+	return chconn.Statement{Operation: operation, Text: q.Text, Args: q.Args, Settings: q.Settings, External: external}
+}
+
+// exec runs a statement that returns no rows.
+func (s *Store) exec(ctx context.Context, operation string, q chsql.Query) error {
+	if _, err := s.db.Exec(ctx, statement(operation, q)); err != nil {
+		return fmt.Errorf("%s: %w", operation, err)
+	}
+	return nil
+}
+
+// query runs a statement and collects its rows.
+func query[T any](ctx context.Context, s *Store, st chconn.Statement, scan func(chconn.Row) (T, error)) ([]T, error) {
+	var all []T
+	err := s.db.Query(ctx, st, func(r chconn.Row) error {
+		one, err := scan(r)
+		all = append(all, one)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", st.Operation, err)
+	}
+	return all, nil
+}
