@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
@@ -59,7 +60,7 @@ func (c *claim) try(ctx context.Context, deadline time.Time, busy *BusyError) (h
 	if held || errors.As(err, new(*chconn.ConnectError)) {
 		return held, err
 	}
-	if releaseErr := c.release(ctx); releaseErr != nil {
+	if releaseErr := c.release(ctx, releaseTimeout); releaseErr != nil {
 		if err == nil {
 			return false, releaseErr
 		}
@@ -86,19 +87,18 @@ func (c *claim) decide(ctx context.Context, deadline time.Time, busy *BusyError)
 			return false, err
 		}
 		c.note(busy, rows)
-		ours, smaller, larger := c.count(rows)
-		switch {
-		case smaller || ours < len(c.ids):
-			// Smaller: the smallest never gives way, so that somebody gets on. Fewer of ours than were put:
-			// a merge or a sweep took one.
+		switch s := c.sight(rows); {
+		case s.smaller || s.ours < len(c.ids):
+			// Fewer of ours than were put: a merge or a sweep took one.
 			return false, nil
-		case !larger && first && c.tooSlow():
+		case !s.larger && first && c.tooSlow():
 			return false, nil
-		case !larger:
+		case !s.larger:
 			c.extend(rows)
 			return true, nil
-		}
-		if time.Now().After(deadline) {
+		case s.largerOfOurs && !first, time.Since(c.putAt) > 2*c.locker.options.Settle, time.Now().After(deadline):
+			// Whoever only claims has withdrawn by now, so this one holds. It may be about to write, and
+			// its fence waits for our claim to go.
 			return false, nil
 		}
 		c.extend(rows)
@@ -146,19 +146,30 @@ func (c *claim) read(ctx context.Context) ([]row, error) {
 	return rows, err
 }
 
-// count tells how many of our claims are there, and whether rivals with smaller or larger lock_ids are.
-func (c *claim) count(rows []row) (ours int, smaller, larger bool) {
+// A sight is what a claimant sees of the live claims on its state_ids.
+type sight struct {
+	// ours counts our own claims.
+	ours int
+	// smaller and larger tell whether there are rivals with such lock_ids; largerOfOurs, whether one of the
+	// larger is of our kind, who withdraws as soon as it sees us, unless it holds.
+	smaller, larger, largerOfOurs bool
+}
+
+func (s sight) rival() bool { return s.smaller || s.larger }
+
+func (c *claim) sight(rows []row) (s sight) {
 	for _, r := range rows {
 		switch {
 		case r.lockID == c.fence.LockID:
-			ours++
+			s.ours++
 		case r.lockID < c.fence.LockID:
-			smaller = true
+			s.smaller = true
 		default:
-			larger = true
+			s.larger = true
+			s.largerOfOurs = s.largerOfOurs || strings.HasPrefix(r.lockID, ourPrefix)
 		}
 	}
-	return ours, smaller, larger
+	return s
 }
 
 // note keeps the first rival of rows for the error that is returned if nothing comes of waiting.

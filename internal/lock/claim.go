@@ -23,6 +23,10 @@ type claim struct {
 	// putAt and readAt are the local times just before the claims were put, and last read.
 	putAt, readAt time.Time
 
+	// gone is done when the lock is lost; its cause is the *LostError.
+	gone   context.Context
+	cancel context.CancelCauseFunc
+
 	// statement is held by whatever uses the claim: renewals and fenced writes never overlap.
 	statement sync.Mutex
 
@@ -30,7 +34,6 @@ type claim struct {
 	// expires is when the lease ends, by the local clock; serverExpires the same by the server's.
 	expires, serverExpires time.Time
 	lost                   *LostError
-	onLost                 context.CancelCauseFunc
 	// unanswered are INSERTs that may still run.
 	unanswered []string
 	// stop ends the renewer and waits for its statement.
@@ -49,12 +52,14 @@ func (l *Locker) newClaim(table chsql.LockTable, ids []string) *claim {
 		fence.Backdate = l.options.Scale.Backdate
 		fence.Lease = min(fence.Lease, fence.Stale-fence.Backdate)
 	}
-	return &claim{
+	c := &claim{
 		locker: l,
 		fence:  fence,
 		ids:    slices.Compact(slices.Sorted(slices.Values(ids))),
 		stop:   func() {},
 	}
+	c.gone, c.cancel = context.WithCancelCause(context.Background())
+	return c
 }
 
 // newStatement gives a statement about the claim's state_ids what travels beside its text.
@@ -113,9 +118,7 @@ func (c *claim) lose(ctx context.Context, reason string, err error) *LostError {
 	if c.lost == nil {
 		c.lost = &LostError{Table: c.fence.Lock.String(), LockID: c.fence.LockID, Reason: reason, Err: err}
 		c.locker.options.Logger.WarnContext(ctx, "lock lost", slog.String("lock_id", c.fence.LockID), slog.String("reason", reason))
-		if c.onLost != nil {
-			c.onLost(c.lost)
-		}
+		c.cancel(c.lost)
 	}
 	return c.lost
 }

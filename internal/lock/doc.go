@@ -14,7 +14,9 @@
 //     exists for any of them. Then one SELECT reads all live claims, without FINAL. The lock is held if and
 //     only if ours is there and is the only one. Our lock_ids begin with 48 zero bits, so they sort before
 //     Meltano's: a Meltano claimant that comes later sees the smaller lock_id and withdraws, and we wait
-//     for that. Among ours, the larger withdraws and the smallest never does, so somebody always gets on.
+//     for that. Among ours, the larger withdraws at once. A larger one that stays holds already: its claim
+//     and ours were put at the same time and it read first. Then the smaller withdraws and comes back
+//     later, since a holder cannot write in sight of a rival.
 //   - Hold. Claims are renewed every fifth of the lease by a statement that inserts the same lock_id again
 //     only while our claim is there, fresh and alone. A renewal that checks first and inserts later brings a
 //     claim that was swept meanwhile back to life inside somebody else's hold.

@@ -3,20 +3,19 @@ package lock
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
 )
 
-// keep renews the claims until the claim is released or lost. A loss cancels the work.
-func (c *claim) keep(ctx context.Context, onLost context.CancelCauseFunc) {
+// keep renews the claims until the claim is released or lost.
+func (c *claim) keep(ctx context.Context) {
 	// The renewer goes on after a cancellation of the work, until release stops it.
-	renewCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	finished := make(chan struct{})
-	c.mu.Lock()
-	c.onLost = onLost
-	c.stop = func() {
+	c.stop = sync.OnceFunc(func() {
 		close(done)
 		// A statement in flight gets a moment to end by itself. One that is cut off is killed by release.
 		select {
@@ -25,11 +24,10 @@ func (c *claim) keep(ctx context.Context, onLost context.CancelCauseFunc) {
 		}
 		cancel()
 		<-finished
-	}
-	c.mu.Unlock()
+	})
 	go func() {
 		defer close(finished)
-		c.renewUntil(renewCtx, done)
+		c.renewUntil(ctx, done)
 	}()
 }
 
@@ -100,14 +98,14 @@ func (c *claim) renew(ctx context.Context) error {
 		}
 		return err
 	}
-	switch ours, smaller, larger := c.count(rows); {
-	case ours < len(c.ids):
+	switch s := c.sight(rows); {
+	case s.ours < len(c.ids):
 		return c.lose(ctx, "its claim is gone from the lock table", execErr)
 	case !rows[0].now.Before(serverExpires):
 		return c.lose(ctx, "its lease ended before it was renewed", execErr)
 	case execErr != nil && !errors.As(execErr, new(*chconn.NoAnswerError)):
 		return execErr
-	case execErr == nil && result.WrittenRows == 0 && (smaller || larger):
+	case execErr == nil && result.WrittenRows == 0 && s.rival():
 		return errRefused
 	case execErr == nil && result.WrittenRows == 0:
 		return c.lose(ctx, "its claim was too old to be renewed", nil)

@@ -114,6 +114,7 @@ type Locker struct {
 	db      DB
 	options Options
 	queue   queue
+	holds   holds
 }
 
 // New returns a Locker. It fails on options that contradict each other.
@@ -125,7 +126,8 @@ func New(db DB, options Options) (*Locker, error) {
 	return &Locker{db: db, options: options}, nil
 }
 
-// Do acquires the lock of all the state_ids, all or none, runs work, and releases.
+// Do acquires the lock of all the state_ids, all or none, runs work, and releases. If this Locker holds them
+// already (see [Locker.Hold]), work runs under that lock instead, one call at a time for each state_id.
 //
 // The context that work gets is cancelled when the lock is lost; its cause is the *LostError then. Release
 // does not depend on ctx: it happens after a cancellation as well. Do returns work's error, or a *BusyError,
@@ -136,23 +138,45 @@ func (l *Locker) Do(ctx context.Context, table chsql.LockTable, ids []string, wo
 		return err
 	}
 	defer leave()
-	claim, err := l.acquire(ctx, table, ids)
+	c, err := l.holds.covering(table, ids)
 	if err != nil {
 		return err
 	}
-	workCtx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	claim.keep(workCtx, cancel)
-	err = work(workCtx, &Held{claim: claim})
-	if lost := claim.lostError(); lost != nil && err != nil && !errors.As(err, new(*LostError)) {
-		err = fmt.Errorf("%w (%w)", err, lost)
+	if c != nil {
+		return c.run(ctx, work)
 	}
-	releaseErr := claim.release(ctx)
+	c, err = l.acquire(ctx, table, ids)
+	if err != nil {
+		return err
+	}
+	l.holds.working.Add(1)
+	defer l.holds.working.Done()
+	c.keep(ctx)
+	err = c.run(ctx, work)
+	releaseErr := c.release(ctx, releaseTimeout)
 	if err != nil {
 		return err
 	}
 	return releaseErr
 }
+
+// run runs work under the claim.
+func (c *claim) run(ctx context.Context, work func(ctx context.Context, held *Held) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.gone, func() { cancel(context.Cause(c.gone)) })()
+	if err := c.lostError(); err != nil {
+		return err
+	}
+	err := work(ctx, &Held{claim: c})
+	if lost := c.lostError(); lost != nil && err != nil && !errors.As(err, new(*LostError)) {
+		err = fmt.Errorf("%w (%w)", err, lost)
+	}
+	return err
+}
+
+// ourPrefix is what the text of our lock_ids begins with.
+const ourPrefix = "00000000-0000-8"
 
 // newLockID returns a lock_id that sorts before every UUIDv4 in text order: a version 8 UUID (RFC 9562,
 // section 5.8) whose first 48 bits are zero and whose other free bits are random. It is never used twice.

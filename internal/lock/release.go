@@ -20,15 +20,16 @@ const (
 	releaseChunk = 1000
 )
 
-// release deletes the claims and sees that they are gone. It does not depend on ctx's cancellation.
+// release deletes the claims and sees that they are gone, within the timeout. It does not depend on ctx's
+// cancellation.
 //
 // Patch parts mask rows at once, but come undone for good if a plain DELETE was in flight beside them; so
 // they are trusted only if no mutation is unfinished afterwards, and no row is left after that. Even a plain
 // DELETE leaves a row behind now and then on a busy server: hence the reading back.
-func (c *claim) release(ctx context.Context) error {
-	c.stop()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+func (c *claim) release(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
+	c.stop()
 	c.statement.Lock()
 	defer c.statement.Unlock()
 	patch := c.fence.Lock.Strict

@@ -40,7 +40,7 @@ func open(t *testing.T, protocol chconn.Protocol, lock statestore.LockOptions) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }
 

@@ -6,6 +6,7 @@ package statestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -33,6 +34,9 @@ type LockOptions struct {
 	Settle time.Duration
 	// RetryInterval is the pause between two tries while another holds the lock. Default 1 s.
 	RetryInterval time.Duration
+	// Scale replaces the ages that all clients of a lock table agree on, for tests that cannot wait for
+	// minutes. Nil means Meltano's.
+	Scale *lock.Scale
 }
 
 // Store keeps state on one server. It is safe for concurrent use.
@@ -65,6 +69,7 @@ func Open(cfg Config) (*Store, error) {
 		StaleAfter:    cfg.Lock.StaleAfter,
 		Settle:        cfg.Lock.Settle,
 		RetryInterval: cfg.Lock.RetryInterval,
+		Scale:         cfg.Lock.Scale,
 		Program:       "terraform-provider-clickhousestate/" + cfg.Connection.Version,
 		Logger:        cfg.Logger,
 	})
@@ -80,8 +85,14 @@ func Open(cfg Config) (*Store, error) {
 	}, nil
 }
 
-// Close closes the connections.
-func (s *Store) Close() error { return s.db.Close() }
+// closePatience bounds what Close waits for: Terraform kills a provider some two seconds after it has asked it
+// to end.
+const closePatience = 1500 * time.Millisecond
+
+// Close releases the locks that are still held, within 1.5 s, and closes the connections.
+func (s *Store) Close(ctx context.Context) error {
+	return errors.Join(s.locker.ReleaseAll(ctx, closePatience), s.db.Close())
+}
 
 // String describes the connection for messages: address, protocol, TLS and user, never a password.
 func (s *Store) String() string { return s.db.String() }
