@@ -52,8 +52,6 @@ func reading() map[string]string {
 		"apply_patch_parts":                           "1",
 		"do_not_merge_across_partitions_select_final": "0",
 		"final":           "0",
-		"limit":           "0",
-		"offset":          "0",
 		"use_query_cache": "0",
 	}
 }

@@ -145,5 +145,10 @@ func literal(value string) string {
 	if value != "" && strings.Trim(value, "0123456789") == "" {
 		return value
 	}
+	return quote(value)
+}
+
+// quote writes a string literal.
+func quote(value string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }

@@ -174,6 +174,28 @@ func (l LockTable) Release(lockID string, ids []string, patch bool) Query {
 	return q
 }
 
+// BreakText is a whole statement, values and all, that deletes one claim: for people to read and to run by
+// hand, and not for this program.
+func (l LockTable) BreakText(stateID, lockID string) string {
+	return fmt.Sprintf("DELETE FROM %s WHERE state_id = %s AND lock_id = %s", l, quote(stateID), quote(lockID))
+}
+
+// AllClaims reads the claims of one state_id, or of all of them if it is nil, stale ones included.
+// Columns: as [LockTable.Claims].
+func (l LockTable) AllClaims(stateID *string) Query {
+	q := Query{Settings: reading()}
+	where := ""
+	if stateID != nil {
+		where = "WHERE state_id = ?\n"
+		q.Args = []any{*stateID}
+	}
+	q.Text = fmt.Sprintf(`SELECT state_id, lock_id, toInt64(toUnixTimestamp(max(locked_at))), %s, toUnixTimestamp64Milli(now64(3))
+FROM %s
+%sGROUP BY state_id, lock_id
+ORDER BY state_id, lock_id`, l.holderColumn(), l, where)
+	return q
+}
+
 // Left tells what a Release left. One row: unfinished UInt64, mutations of the lock table that are not done
 // (a plain DELETE in flight can bring masked rows back); left UInt64, claims of the lock_id.
 //

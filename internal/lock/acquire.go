@@ -19,9 +19,9 @@ type row struct {
 }
 
 // acquire puts claims on all ids and decides, until they are held or the timeout has passed.
-func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []string) (*claim, error) {
+func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []string, timeout time.Duration) (*claim, error) {
 	start := time.Now()
-	deadline := start.Add(l.options.Timeout)
+	deadline := start.Add(timeout)
 	busy := &BusyError{Table: table.String(), StateID: ids[0]}
 	for {
 		c := l.newClaim(table, ids)
@@ -128,10 +128,14 @@ func (c *claim) pollInterval() time.Duration {
 
 // read reads the live claims of the state_ids, ours and others'.
 func (c *claim) read(ctx context.Context) ([]row, error) {
-	var rows []row
-	st := c.newStatement("lock.read", c.fence.Lock.Claims(c.fence.Stale))
 	c.readAt = time.Now()
-	err := c.locker.db.Query(ctx, st, func(r chconn.Row) error {
+	return c.locker.rows(ctx, c.newStatement("lock.read", c.fence.Lock.Claims(c.fence.Stale)))
+}
+
+// rows reads claims.
+func (l *Locker) rows(ctx context.Context, st chconn.Statement) ([]row, error) {
+	var rows []row
+	err := l.db.Query(ctx, st, func(r chconn.Row) error {
 		var (
 			claim            row
 			lockedAt, nowMil int64
@@ -180,6 +184,7 @@ func (c *claim) note(busy *BusyError, rows []row) {
 		}
 		busy.StateID, busy.LockID, busy.Holder = r.stateID, r.lockID, r.holder
 		busy.Since, busy.Stale, busy.Now = r.lockedAt, r.lockedAt.Add(c.fence.Stale), r.now
+		busy.Break = c.fence.Lock.BreakText(r.stateID, r.lockID)
 		return
 	}
 }

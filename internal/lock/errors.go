@@ -21,6 +21,9 @@ type BusyError struct {
 	// Since is when the claim was made or last renewed, Stale when it becomes stale unless renewed, and Now
 	// the server's time when it was read; all by the server's clock.
 	Since, Stale, Now time.Time
+	// Break is the SQL statement that removes exactly the claim in the way, for people to run if they know
+	// that its holder is dead. Empty if no claim was seen.
+	Break string
 	// Waited is how long this side waited.
 	Waited time.Duration
 }

@@ -23,10 +23,13 @@ type holds struct {
 }
 
 // Hold acquires the lock of all the state_ids, all or none, and keeps it by itself until Release. Calls of Do
-// of this Locker run under it meanwhile; those of others wait. It returns a *BusyError at once if this Locker
-// holds one of the state_ids already.
-func (l *Locker) Hold(ctx context.Context, table chsql.LockTable, ids []string) (*Hold, error) {
-	leave, err := l.queue.enter(ctx, table, ids, l.options.Timeout)
+// of this Locker run under it meanwhile; those of others wait. A timeout of zero is the Locker's own. It
+// returns a *BusyError at once if this Locker holds one of the state_ids already.
+func (l *Locker) Hold(ctx context.Context, table chsql.LockTable, ids []string, timeout time.Duration) (*Hold, error) {
+	if timeout == 0 {
+		timeout = l.options.Timeout
+	}
+	leave, err := l.queue.enter(ctx, table, ids, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +37,7 @@ func (l *Locker) Hold(ctx context.Context, table chsql.LockTable, ids []string) 
 	if id, c := l.holds.overlapping(table, ids); c != nil {
 		return nil, &BusyError{Table: table.String(), StateID: id, LockID: c.fence.LockID, Holder: l.options.Holder}
 	}
-	c, err := l.acquire(ctx, table, ids)
+	c, err := l.acquire(ctx, table, ids, timeout)
 	if err != nil {
 		return nil, err
 	}

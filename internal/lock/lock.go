@@ -145,7 +145,7 @@ func (l *Locker) Do(ctx context.Context, table chsql.LockTable, ids []string, wo
 	if c != nil {
 		return c.run(ctx, work)
 	}
-	c, err = l.acquire(ctx, table, ids)
+	c, err = l.acquire(ctx, table, ids, l.options.Timeout)
 	if err != nil {
 		return err
 	}

@@ -482,7 +482,7 @@ func TestHold(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
 		ctx := t.Context()
 		l := locker(t, db, quick())
-		hold, err := l.Hold(ctx, f.lock, []string{"x", "y"})
+		hold, err := l.Hold(ctx, f.lock, []string{"x", "y"}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -504,7 +504,7 @@ func TestHold(t *testing.T) {
 		if !errors.As(err, &busy) || busy.LockID != hold.LockID() {
 			t.Errorf("another locker: %v", err)
 		}
-		if _, err := l.Hold(ctx, f.lock, []string{"y", "z"}); !errors.As(err, &busy) || busy.Waited != 0 {
+		if _, err := l.Hold(ctx, f.lock, []string{"y", "z"}, 0); !errors.As(err, &busy) || busy.Waited != 0 {
 			t.Errorf("a second hold: %v", err)
 		}
 		if err := hold.Release(ctx); err != nil {
@@ -521,7 +521,7 @@ func TestLostHold(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
 		ctx := t.Context()
 		l := locker(t, db, quick())
-		hold, err := l.Hold(ctx, f.lock, []string{"x"})
+		hold, err := l.Hold(ctx, f.lock, []string{"x"}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -546,7 +546,7 @@ func TestReleaseAll(t *testing.T) {
 	f := newFixture(t, true)
 	l := locker(t, connect(t, chconn.Native), quick())
 	for _, id := range []string{"x", "y"} {
-		if _, err := l.Hold(t.Context(), f.lock, []string{id}); err != nil {
+		if _, err := l.Hold(t.Context(), f.lock, []string{id}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -555,5 +555,53 @@ func TestReleaseAll(t *testing.T) {
 	}
 	if n := f.claims(t); n != 0 {
 		t.Errorf("%d claims left", n)
+	}
+}
+
+func TestBreak(t *testing.T) {
+	everywhere(t, func(t *testing.T, f fixture, db *spy) {
+		ctx := t.Context()
+		l := locker(t, db, quick())
+		hold, err := locker(t, db, quick()).Hold(ctx, f.lock, []string{"it's"}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var notHeld *lock.NotHeldError
+		if _, err := l.Break(ctx, f.lock, "it's", "another"); !errors.As(err, &notHeld) || len(notHeld.Held) != 1 || notHeld.Held[0].LockID != hold.LockID() {
+			t.Fatalf("break of another lock_id: %v", err)
+		}
+		claims, err := l.Claims(ctx, f.lock, nil)
+		if err != nil || len(claims) != 1 || claims[0].StateID != "it's" || claims[0].Stale || claims[0].Age < 0 {
+			t.Fatalf("claims: %+v, %v", claims, err)
+		}
+		broken, err := l.Break(ctx, f.lock, "it's", hold.LockID())
+		if err != nil || broken != claims[0] && broken.LockID != claims[0].LockID {
+			t.Fatalf("broke %+v, %v", broken, err)
+		}
+		if n := f.claims(t); n != 0 {
+			t.Errorf("%d claims left", n)
+		}
+		if err := hold.Renew(ctx); !errors.As(err, new(*lock.LostError)) {
+			t.Errorf("renewal of a broken lock: %v", err)
+		}
+	})
+}
+
+// TestBreakStatement runs what a *BusyError offers to people.
+func TestBreakStatement(t *testing.T) {
+	f := newFixture(t, true)
+	f.claim(t, `a\b'c`, "00000000-0000-4000-8000-000000000001", 0)
+	f.claim(t, `a\b'c`, "00000000-0000-4000-8000-000000000002", 0)
+	f.claim(t, "other", "00000000-0000-4000-8000-000000000001", 0)
+	options := quick()
+	options.Timeout = 200 * time.Millisecond
+	err := locker(t, connect(t, chconn.Native), options).Do(t.Context(), f.lock, []string{`a\b'c`}, func(context.Context, *lock.Held) error { return nil })
+	var busy *lock.BusyError
+	if !errors.As(err, &busy) {
+		t.Fatal(err)
+	}
+	f.exec(t, busy.Break)
+	if n := f.claims(t); n != 2 {
+		t.Errorf("%d claims left, want the 2 others", n)
 	}
 }

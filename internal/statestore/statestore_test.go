@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
@@ -116,5 +115,4 @@ func TestEntryLife(t *testing.T) {
 			t.Fatalf("%d claims left", n)
 		}
 	})
-	_ = time.Second
 }
