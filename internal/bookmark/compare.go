@@ -1,0 +1,258 @@
+package bookmark
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Compare returns what the planned state would do to the bookmarks of the
+// stored one: each value that goes back, each bookmark that vanishes, and each
+// value that differs in a way without order. Forward steps, new bookmarks and
+// the same instant or number in another notation are none. The result is
+// sorted by stream, partition and key, and has a line for every value
+// concerned: for thousands of partitions, show only the first ones.
+//
+// Both documents should be what the next run would use: see [Merge].
+//
+// A bookmark is a value under singer_state.bookmarks (in old states also right
+// under singer_state), named by its stream: a single value, or an object with
+// values at any depth. Partitions are matched by their context, in any order.
+// Dates (see below), numbers and numbers as text have an order, also if one is
+// spelled in another way than the other; any other text has none. A value that
+// becomes null or "" has vanished. If everything in an object vanishes, one
+// Change tells it for the whole object.
+//
+// Dates are RFC 3339 and other forms of ISO 8601 with or without dashes, time,
+// fraction and zone (none is UTC), and LDAP's generalized time.
+func Compare(stored, planned Document) []Change {
+	c := comparison{}
+	c.state(stored, planned)
+	sortChanges(c.changes)
+	return c.changes
+}
+
+// FullRefresh reports whether the next run would read everything anew with the
+// planned state: it has no bookmark at all, while the stored one has some.
+func FullRefresh(stored, planned Document) bool {
+	return positions(stored) > 0 && positions(planned) == 0
+}
+
+func positions(d Document) int {
+	c := comparison{}
+	return c.state(d, Document{}).positions
+}
+
+type comparison struct{ changes []Change }
+
+// tally counts the values that say how far something has been read.
+type tally struct{ positions, gone int }
+
+func (t *tally) add(u tally) {
+	t.positions += u.positions
+	t.gone += u.gone
+}
+
+func (c *comparison) state(stored, planned Document) tally {
+	s, p := stored.root().get(singerStateKey), planned.root().get(singerStateKey)
+	total := c.streams(s.get(bookmarksKey), p.get(bookmarksKey), nil)
+	total.add(c.streams(s, p, noStream))
+	return total
+}
+
+// streams compares the members of two objects, each the bookmark of a stream.
+func (c *comparison) streams(s, p value, except map[string]bool) (total tally) {
+	planned := p.index()
+	for m := range s.eachMember {
+		// Equal ones, mostly nearly all, give no change, and nobody counts them.
+		if !except[m.key] && !equal(m.value, planned[m.key]) {
+			total.add(c.value(Change{Stream: shorten(m.key, maxNameLength)}, m.key, m.value, planned[m.key]))
+		}
+	}
+	return total
+}
+
+// value compares what is stored at a place, under key, with what is planned.
+func (c *comparison) value(at Change, key string, s, p value) tally {
+	switch {
+	case isNothing(s):
+		return tally{}
+	case s.kind() == object && (p.kind() == object || isNothing(p)):
+		return c.object(at, s, p)
+	case isSingle(s):
+		return c.scalar(at, key, s, p)
+	}
+	// No position, or no longer comparable as one.
+	if !p.exists() || !equal(s, p) {
+		c.report(at, Changed, spell(key, s), spell(key, p))
+	}
+	var was comparison
+	if s.kind() == object {
+		return tally{positions: was.object(at, s, value{}).positions}
+	}
+	return tally{}
+}
+
+// scalar compares two single values.
+func (c *comparison) scalar(at Change, key string, s, p value) tally {
+	if isNothing(p) {
+		c.report(at, Vanished, spell(key, s), "")
+		return tally{positions: 1, gone: 1}
+	}
+	switch o := orderOf(key, s, p); {
+	case o.known && o.compared > 0:
+		if o.distance != "" {
+			at.Distance = o.distance + " back"
+		}
+		c.report(at, Rewind, spell(key, s), spell(key, p))
+	case !o.known && !equal(s, p):
+		c.report(at, Changed, spell(key, s), spell(key, p))
+	}
+	return tally{positions: 1}
+}
+
+// object compares two bookmarks, or two objects inside of bookmarks.
+func (c *comparison) object(at Change, s, p value) (total tally) {
+	first := len(c.changes)
+	planned := p.index()
+	c.replicationKey(at, s, p)
+	decided := decidedByFirst(s, planned)
+	var kept int        // own values that stay
+	var unordered []int // changes: own values without order that vanish
+	for m := range s.eachMember {
+		if noPosition[m.key] || decided[m.key] {
+			continue
+		}
+		if m.key == partitionsKey && m.value.kind() == array {
+			total.add(c.partitions(at, m.value, planned[m.key]))
+			continue
+		}
+		t := c.value(at.under(m.key), m.key, m.value, planned[m.key])
+		total.add(t)
+		switch single := isSingle(m.value); {
+		case single && t.gone == 0:
+			kept++
+		case single && !orderOf(m.key, m.value, m.value).known:
+			unordered = append(unordered, len(c.changes)-1)
+		}
+	}
+	if kept > 0 { // they tell where to go on: a note or a second token may go
+		for _, i := range unordered {
+			c.changes[i].Kind = Changed
+		}
+	}
+	if total.gone > 0 && total.gone == total.positions && (total.gone > 1 || p.kind() != object) {
+		old := c.headline(first, at)
+		c.changes = c.changes[:first]
+		c.report(at, Vanished, old, "")
+	}
+	return total
+}
+
+// headline returns the value to name for an object at a place that vanishes with
+// all the changes from the first one on: its only value or its main one.
+func (c *comparison) headline(first int, at Change) (old string) {
+	main := at.under(replicationKeyValue)
+	count := 0
+	for _, lost := range c.changes[first:] {
+		if lost.Kind != Vanished {
+			continue
+		}
+		if lost.Key == main.Key && lost.Partition == main.Partition {
+			return lost.Old
+		}
+		old = lost.Old
+		count++
+	}
+	if count > 1 {
+		return ""
+	}
+	return old
+}
+
+// replicationKey compares what the positions in two objects are about: with
+// another column, a tap may ignore the value or misread it.
+func (c *comparison) replicationKey(at Change, s, p value) {
+	was, is := s.get(replicationKey), p.get(replicationKey)
+	if was.kind() == text && !isNothing(p.get(replicationKeyValue)) && !(is.exists() && equal(was, is)) {
+		c.report(at.under(replicationKey), Changed, spell(replicationKey, was), spell(replicationKey, is))
+	}
+}
+
+// decidedByFirst returns the second keys of pairs that say nothing, since the
+// first value is another one or gone.
+func decidedByFirst(s value, planned map[string]value) map[string]bool {
+	decided := map[string]bool{}
+	for _, pair := range pairs {
+		was, is := s.get(pair[0]), planned[pair[0]]
+		if !isSingle(was) {
+			continue
+		}
+		o := orderOf(pair[0], was, is)
+		another := o.known && o.compared != 0 || !o.known && pair[0] == logFileKey && !equal(was, is)
+		decided[pair[1]] = another || isNothing(is)
+	}
+	return decided
+}
+
+// partitions compares two lists of partitions.
+func (c *comparison) partitions(at Change, s, p value) (total tally) {
+	planned := map[string]value{}
+	var i int
+	for item := range p.eachItem {
+		planned[partitionID(item, i)] = item
+		i++
+	}
+	i = 0
+	for item := range s.eachItem {
+		part := at
+		part.Partition = shorten(strings.TrimPrefix(at.Partition+"; "+partitionName(item, i), "; "), maxNameLength)
+		total.add(c.value(part, partitionsKey, item, planned[partitionID(item, i)]))
+		i++
+	}
+	return total
+}
+
+// partitionID is the same for partitions with equal contexts; without a
+// context, for those at the same place in the list.
+func partitionID(item value, i int) string {
+	if context := item.get(contextKey); context.exists() {
+		return normal.of(context)
+	}
+	return strconv.Itoa(i)
+}
+
+func partitionName(item value, i int) string {
+	if context := item.get(contextKey); context.exists() {
+		return contextText(context)
+	}
+	return "#" + strconv.Itoa(i+1)
+}
+
+// isNothing reports whether v says nothing about how far something was read.
+func isNothing(v value) bool {
+	switch v.kind() {
+	case absent, null:
+		return true
+	case text:
+		return v.string() == ""
+	default:
+		return v.isEmpty()
+	}
+}
+
+// isSingle reports whether v is a text or a number that says how far something
+// was read.
+func isSingle(v value) bool {
+	return (v.kind() == text || v.kind() == number) && !isNothing(v)
+}
+
+func (c *comparison) report(at Change, kind Kind, old, planned string) {
+	at.Kind, at.Old, at.New = kind, old, planned
+	c.changes = append(c.changes, at)
+}
+
+// under returns the place of a key below the one of c.
+func (c Change) under(key string) Change {
+	c.Key = shorten(strings.TrimPrefix(c.Key+"."+key, "."), maxNameLength)
+	return c
+}

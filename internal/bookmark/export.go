@@ -1,0 +1,75 @@
+package bookmark
+
+import "errors"
+
+// ErrEntry tells that an entry of an export has another key than completed and
+// partial, for example because it is a bare payload.
+var ErrEntry = errors.New("entry with another key than completed and partial")
+
+// Entry is one state of an export: the texts of its two payloads, each empty if
+// the export has none or null.
+type Entry struct {
+	Completed string
+	Partial   string
+}
+
+// ParseExport reads what `meltano state export` writes, entries by state ID:
+//
+//	{"<state_id>": {"completed": {...}, "partial": {...}}, ...}
+//
+// It refuses what [Parse] and [ParseEntry] refuse. The texts of the payloads
+// are the source's, so that numbers stay exact.
+func ParseExport(text string) (map[string]Entry, error) {
+	doc, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	entries := map[string]Entry{}
+	for m := range doc.root().eachMember {
+		entries[m.key], err = m.value.entry()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+// ParseEntry reads one entry of an export, {"completed": {...}, "partial": {...}}.
+// Both payloads may be absent or null; otherwise they must be objects.
+func ParseEntry(text string) (Entry, error) {
+	doc, err := Parse(text)
+	if err != nil {
+		return Entry{}, err
+	}
+	return doc.root().entry()
+}
+
+func (v value) entry() (Entry, error) {
+	if v.kind() != object {
+		return Entry{}, v.refuse(ErrNotObject)
+	}
+	var e Entry
+	for m := range v.eachMember {
+		var payload *string
+		switch m.key {
+		case "completed":
+			payload = &e.Completed
+		case "partial":
+			payload = &e.Partial
+		default:
+			return Entry{}, m.value.refuse(ErrEntry)
+		}
+		switch m.value.kind() {
+		case object:
+			*payload = m.value.source()
+		case null:
+		default:
+			return Entry{}, m.value.refuse(ErrNotObject)
+		}
+	}
+	return e, nil
+}
+
+func (v value) refuse(err error) error {
+	return newParseError(err, v.doc.text, int(v.doc.nodes[v.node].start))
+}
