@@ -1,0 +1,121 @@
+package acctest
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+)
+
+// through is the shared server behind a proxy.
+func through(t *testing.T, p *FaultyProxy) Endpoint {
+	t.Helper()
+	e := Server(t)
+	e.Host, e.NativePort = p.Host, p.Port
+	return e
+}
+
+func ping(conn interface{ Ping(context.Context) error }) error {
+	return conn.Ping(context.Background())
+}
+
+func TestProxyCutAll(t *testing.T) {
+	p := Proxy(t, Server(t).NativeAddr())
+	conn := through(t, p).Conn(t)
+	rows, err := conn.Query(t.Context(), "SELECT sleepEachRow(0.1) FROM numbers(600) SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 100000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !rows.Next() {
+		t.Fatalf("no first row: %v", rows.Err())
+	}
+	p.CutAll()
+	for rows.Next() {
+	}
+	if rows.Err() == nil {
+		t.Error("a query outlived its connection")
+	}
+	_ = rows.Close() // it is broken
+	if err := ping(through(t, p).Conn(t)); err != nil {
+		t.Errorf("a new connection after the cut: %v", err)
+	}
+}
+
+func TestProxyRefuse(t *testing.T) {
+	p := Proxy(t, Server(t).NativeAddr())
+	open := through(t, p).Conn(t)
+	if err := ping(open); err != nil {
+		t.Fatal(err)
+	}
+	p.Refuse(true)
+	if err := ping(open); err != nil {
+		t.Errorf("an open connection while new ones are refused: %v", err)
+	}
+	if err := ping(through(t, p).Conn(t)); err == nil {
+		t.Error("a new connection was not refused")
+	}
+	p.Refuse(false)
+	if err := ping(through(t, p).Conn(t)); err != nil {
+		t.Errorf("a new connection afterwards: %v", err)
+	}
+}
+
+func TestProxyStall(t *testing.T) {
+	p := Proxy(t, Server(t).NativeAddr())
+	conn := through(t, p).Conn(t)
+	if err := ping(conn); err != nil {
+		t.Fatal(err)
+	}
+	p.Stall(true)
+	impatient, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := conn.Ping(impatient); err == nil {
+		t.Error("an answer came through")
+	}
+	p.Stall(false)
+	if err := ping(through(t, p).Conn(t)); err != nil {
+		t.Errorf("a new connection afterwards: %v", err)
+	}
+}
+
+// TestProxyCutAfter loses the answer to an INSERT that the server carries out.
+func TestProxyCutAfter(t *testing.T) {
+	table := Database(t) + ".t"
+	seed := Conn(t)
+	if err := seed.Exec(t.Context(), "CREATE TABLE "+table+" (n UInt64) ENGINE = MergeTree ORDER BY n"); err != nil {
+		t.Fatal(err)
+	}
+	p := Proxy(t, Server(t).NativeAddr())
+	conn := through(t, p).Conn(t)
+	cuts := 0
+	p.CutAfter(func(chunk []byte) bool {
+		if !bytes.Contains(chunk, []byte("INSERT INTO")) {
+			return false
+		}
+		cuts++
+		p.CutAfter(nil) // once
+		return true
+	})
+	if err := conn.Exec(t.Context(), "INSERT INTO "+table+" SELECT number FROM numbers(3)"); err == nil {
+		t.Error("the answer came through")
+	}
+	var n uint64
+	for n == 0 && t.Context().Err() == nil { // the answer that was lost may have been one of progress
+		if err := seed.QueryRow(t.Context(), "SELECT count() FROM "+table).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 3 || cuts != 1 {
+		t.Errorf("%d rows after %d cuts, want 3 after 1", n, cuts)
+	}
+	if err := ping(conn); err != nil {
+		t.Errorf("the pool does not recover: %v", err)
+	}
+}
+
+func TestProxyWithoutTarget(t *testing.T) {
+	nobody := Proxy(t, "127.0.0.1:1")
+	if err := ping(through(t, nobody).Conn(t)); err == nil {
+		t.Error("a connection to nobody")
+	}
+}
