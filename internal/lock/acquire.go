@@ -31,7 +31,7 @@ func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []strin
 		}
 		pause := jitter(l.options.RetryInterval)
 		lastTry := time.Until(deadline) < pause
-		if err != nil && (lastTry || !errors.As(err, new(*chconn.NoAnswerError))) {
+		if err != nil && (lastTry || errors.As(err, new(*WithdrawError)) || !errors.As(err, new(*chconn.NoAnswerError))) {
 			return nil, err
 		}
 		if lastTry {
@@ -44,29 +44,41 @@ func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []strin
 	}
 }
 
-// try makes one attempt with one lock_id. It leaves nothing behind unless the lock is held. Held false with
-// no error means that a rival was in the way, who is noted in busy; a *chconn.NoAnswerError, that another
-// attempt may do better.
+// try makes one attempt with one lock_id. It leaves nothing behind unless the lock is held, or it returns a
+// *WithdrawError. Held false with no error means that a rival was in the way, who is noted in busy; a
+// *chconn.NoAnswerError, that another attempt may do better.
 func (c *claim) try(ctx context.Context, deadline time.Time, busy *BusyError) (held bool, err error) {
+	busy.Slow = 0
 	put, err := c.put(ctx)
 	if err == nil && !put {
 		rows, err := c.read(ctx)
 		c.note(busy, rows)
 		return false, err
 	}
+	if errors.As(err, new(*chconn.ConnectError)) {
+		return false, err // Not sent: there is nothing to withdraw.
+	}
 	if err == nil {
 		held, err = c.decide(ctx, deadline, busy)
 	}
-	if held || errors.As(err, new(*chconn.ConnectError)) {
-		return held, err
+	if held {
+		return true, nil
 	}
-	if releaseErr := c.release(ctx, releaseTimeout); releaseErr != nil {
-		if err == nil {
-			return false, releaseErr
-		}
-		c.locker.options.Logger.WarnContext(ctx, "claim not withdrawn", "error", releaseErr)
+	return false, c.withdraw(ctx, err)
+}
+
+// withdraw deletes the claims after an attempt that ended with err. It returns err, or a *WithdrawError if the
+// claims may still be there: the next attempt would only wait for them.
+func (c *claim) withdraw(ctx context.Context, err error) error {
+	var releaseErr *ReleaseError
+	if !errors.As(c.release(ctx, releaseTimeout), &releaseErr) {
+		return err
 	}
-	return false, err
+	expires := releaseErr.Expires
+	if expires.IsZero() { // They were never read.
+		expires = time.Now().Add(c.fence.Lease)
+	}
+	return &WithdrawError{Table: releaseErr.Table, LockID: releaseErr.LockID, Expires: expires, Err: errors.Join(err, releaseErr.Err)}
 }
 
 // put sends the guarded INSERT. True: all claims were put; false: none was, since somebody holds.
@@ -92,6 +104,7 @@ func (c *claim) decide(ctx context.Context, deadline time.Time, busy *BusyError)
 			// Fewer of ours than were put: a merge or a sweep took one.
 			return false, nil
 		case !s.larger && first && c.tooSlow():
+			busy.Slow = time.Since(c.putAt)
 			return false, nil
 		case !s.larger:
 			c.extend(rows)

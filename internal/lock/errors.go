@@ -24,11 +24,18 @@ type BusyError struct {
 	// Break is the SQL statement that removes exactly the claim in the way, for people to run if they know
 	// that its holder is dead. Empty if no claim was seen.
 	Break string
+	// Slow is set if nobody was in the way, but the statements of the last attempt took this long, which on a
+	// lock table that Meltano made is too long to be sure: more than half the settle.
+	Slow time.Duration
 	// Waited is how long this side waited.
 	Waited time.Duration
 }
 
 func (e *BusyError) Error() string {
+	if e.Slow > 0 {
+		return fmt.Sprintf("state_id %q in %s: the server took %s to put a claim and to read it back, which is too slow for this settle; gave up after %s",
+			e.StateID, e.Table, e.Slow.Round(time.Millisecond), e.Waited.Round(time.Millisecond))
+	}
 	if e.LockID == "" {
 		return fmt.Sprintf("state_id %q in %s: lock not acquired after %s", e.StateID, e.Table, e.Waited.Round(time.Millisecond))
 	}
@@ -92,3 +99,19 @@ func (e *ReleaseError) Error() string {
 }
 
 func (e *ReleaseError) Unwrap() error { return e.Err }
+
+// A WithdrawError says that a lock was not acquired, and that claims of the attempt may be left behind until they
+// expire. Unlike after a *ReleaseError, nothing was done under them.
+type WithdrawError struct {
+	Table   string
+	LockID  string
+	Expires time.Time
+	Err     error
+}
+
+func (e *WithdrawError) Error() string {
+	return fmt.Sprintf("lock in %s not acquired, and its claim %s not withdrawn; it expires at %s: %v", e.Table, e.LockID,
+		e.Expires.UTC().Format(time.RFC3339), e.Err)
+}
+
+func (e *WithdrawError) Unwrap() error { return e.Err }

@@ -110,6 +110,7 @@ func (f fixture) write(version, seen uint64, ids ...string) lock.Write {
 // spy is a real connection that counts statements, and runs a hook before each.
 type spy struct {
 	*chconn.Client
+	protocol   chconn.Protocol
 	statements atomic.Int64
 	mu         sync.Mutex
 	before     func(operation string)
@@ -132,7 +133,7 @@ func connectTo(t *testing.T, config chconn.Config) *spy {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	return &spy{Client: client}
+	return &spy{Client: client, protocol: config.Protocol}
 }
 
 // onStatement sets the hook.
@@ -171,16 +172,24 @@ func locker(t *testing.T, db lock.DB, options lock.Options) *lock.Locker {
 	return l
 }
 
-// quick are options for tests in which somebody has to wait.
-func quick() lock.Options {
-	return lock.Options{Timeout: 5 * time.Second, Settle: 100 * time.Millisecond, RetryInterval: 50 * time.Millisecond}
+// quick are options for tests in which somebody has to wait. Where a merge may hide claims, a settle must be
+// longer than two statements take, also on a busy machine.
+func (f fixture) quick() lock.Options {
+	if !f.lock.Strict {
+		return lock.Options{Timeout: 60 * time.Second, Settle: 2 * time.Second, RetryInterval: 50 * time.Millisecond}
+	}
+	return lock.Options{Timeout: 60 * time.Second, Settle: 100 * time.Millisecond, RetryInterval: 50 * time.Millisecond}
+}
+
+// impatient are options for tests in which somebody waits in vain.
+func impatient() lock.Options {
+	return lock.Options{Timeout: 400 * time.Millisecond, Settle: 100 * time.Millisecond, RetryInterval: 50 * time.Millisecond}
 }
 
 // short are options with leases that end within a test.
-func short() lock.Options {
-	o := quick()
-	o.Timeout = 20 * time.Second
-	o.Scale = &lock.Scale{Stale: 6 * time.Second, Backdate: time.Second}
+func (f fixture) short() lock.Options {
+	o := f.quick()
+	o.Scale = &lock.Scale{Stale: 12 * time.Second, Backdate: time.Second}
 	return o
 }
 
@@ -229,9 +238,7 @@ func TestBusy(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
 		const foreign = "00000000-0000-4000-8000-000000000001"
 		f.claim(t, "x", foreign, 100)
-		options := quick()
-		options.Timeout = 500 * time.Millisecond
-		err := locker(t, db, options).Do(t.Context(), f.lock, []string{"w", "x"}, func(context.Context, *lock.Held) error {
+		err := locker(t, db, impatient()).Do(t.Context(), f.lock, []string{"w", "x"}, func(context.Context, *lock.Held) error {
 			t.Error("held beside a live claim")
 			return nil
 		})
@@ -254,11 +261,12 @@ func TestBusy(t *testing.T) {
 // TestTakeOver waits for a dead client's claim to become stale, and not less.
 func TestTakeOver(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
-		f.claim(t, "x", "00000000-0000-4000-8000-000000000001", 3)
-		err := locker(t, db, short()).Do(t.Context(), f.lock, []string{"x"}, func(context.Context, *lock.Held) error {
-			age := f.count(t, "SELECT toUInt64(now() - max(locked_at)) FROM "+f.lock.String()+" WHERE lock_id LIKE '%1'")
+		const dead = "00000000-0000-4000-8000-000000000001"
+		f.claim(t, "x", dead, 9)
+		err := locker(t, db, f.short()).Do(t.Context(), f.lock, []string{"x"}, func(context.Context, *lock.Held) error {
+			age := f.count(t, "SELECT toUInt64(now() - max(locked_at)) FROM "+f.lock.String()+" WHERE lock_id = '"+dead+"'")
 			// A merge may have dropped the stale claim already, which leaves an age since 1970.
-			if age <= 6 {
+			if age <= 12 {
 				t.Errorf("took over a claim %d s old", age)
 			}
 			return nil
@@ -288,7 +296,7 @@ func TestRivalDuringDecision(t *testing.T) {
 						f.exec(t, "DELETE FROM "+f.lock.String()+" WHERE lock_id = '"+tt.rival+"'")
 					}
 				})
-				err := locker(t, db, quick()).Do(t.Context(), f.lock, []string{"x"}, func(context.Context, *lock.Held) error {
+				err := locker(t, db, f.quick()).Do(t.Context(), f.lock, []string{"x"}, func(context.Context, *lock.Held) error {
 					if n := f.count(t, "SELECT count() FROM "+f.lock.String()+" WHERE lock_id = '"+tt.rival+"'"); n != 0 {
 						t.Error("held beside the rival")
 					}
@@ -307,7 +315,7 @@ func TestRivalDuringDecision(t *testing.T) {
 
 func TestLostLockWritesNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
-		err := locker(t, db, quick()).Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
+		err := locker(t, db, f.quick()).Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
 			f.exec(t, "DELETE FROM "+f.lock.String()+" WHERE 1")
 			err := held.Write(ctx, f.write(1, 0, "x"))
 			if again := held.Write(ctx, f.write(2, 0, "x")); !errors.As(again, new(*lock.LostError)) {
@@ -343,7 +351,7 @@ func TestWriteWaitsOutARival(t *testing.T) {
 				f.exec(t, "DELETE FROM "+f.lock.String()+" WHERE lock_id = '"+rival+"'")
 			}
 		})
-		err := locker(t, db, quick()).Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
+		err := locker(t, db, f.quick()).Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
 			f.claim(t, "x", rival, 0)
 			return held.Write(ctx, f.write(1, 0, "x"))
 		})
@@ -361,7 +369,7 @@ func TestWriteWaitsOutARival(t *testing.T) {
 
 func TestMovedWritesNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
-		err := locker(t, db, quick()).Do(t.Context(), f.lock, []string{"x", "y"}, func(ctx context.Context, held *lock.Held) error {
+		err := locker(t, db, f.quick()).Do(t.Context(), f.lock, []string{"x", "y"}, func(ctx context.Context, held *lock.Held) error {
 			f.exec(t, "INSERT INTO "+f.state.String()+" (state_id, version) VALUES ('y', 5)")
 			return held.Write(ctx, f.write(9, 0, "x", "y"))
 		})
@@ -377,7 +385,7 @@ func TestMovedWritesNothing(t *testing.T) {
 func TestReleaseAfterCancel(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
 		ctx, cancel := context.WithCancel(t.Context())
-		err := locker(t, db, quick()).Do(ctx, f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
+		err := locker(t, db, f.quick()).Do(ctx, f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
 			cancel()
 			return held.Write(ctx, f.write(1, 0, "x"))
 		})
@@ -393,9 +401,9 @@ func TestReleaseAfterCancel(t *testing.T) {
 // TestLease holds a lock for longer than its lease, beside a client that sweeps as Meltano does.
 func TestLease(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
-		err := locker(t, db, short()).Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
-			for until := time.Now().Add(9 * time.Second); time.Now().Before(until); {
-				f.exec(t, "DELETE FROM "+f.lock.String()+" WHERE locked_at < now() - 6")
+		err := locker(t, db, f.short()).Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
+			for until := time.Now().Add(15 * time.Second); time.Now().Before(until); {
+				f.exec(t, "DELETE FROM "+f.lock.String()+" WHERE locked_at < now() - 12")
 				if f.claims(t) == 0 {
 					t.Fatal("the claim was swept")
 				}
@@ -417,7 +425,7 @@ func TestLease(t *testing.T) {
 // TestLoss tells the work that its lock is gone, without a write that would notice.
 func TestLoss(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
-		err := locker(t, db, short()).Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, _ *lock.Held) error {
+		err := locker(t, db, f.short()).Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, _ *lock.Held) error {
 			f.exec(t, "DELETE FROM "+f.lock.String()+" WHERE 1")
 			select {
 			case <-ctx.Done():
@@ -435,8 +443,7 @@ func TestLoss(t *testing.T) {
 // TestOneAtATime lets two lockers, with two callers each, increment one counter.
 func TestOneAtATime(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
-		options := quick()
-		options.Timeout = 30 * time.Second
+		options := f.quick()
 		lockers := []*lock.Locker{locker(t, db, options), locker(t, connect(t, chconn.Native), options)}
 		var inside, total atomic.Int64
 		var group sync.WaitGroup
@@ -481,7 +488,7 @@ func TestOneAtATime(t *testing.T) {
 func TestHold(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
 		ctx := t.Context()
-		l := locker(t, db, quick())
+		l := locker(t, db, f.quick())
 		hold, err := l.Hold(ctx, f.lock, []string{"x", "y"}, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -497,9 +504,7 @@ func TestHold(t *testing.T) {
 		if n := f.claims(t); n != 2 {
 			t.Errorf("%d claims while held, want 2: writes share them", n)
 		}
-		impatient := quick()
-		impatient.Timeout = 300 * time.Millisecond
-		err = locker(t, db, impatient).Do(ctx, f.lock, []string{"y"}, func(context.Context, *lock.Held) error { return nil })
+		err = locker(t, db, impatient()).Do(ctx, f.lock, []string{"y"}, func(context.Context, *lock.Held) error { return nil })
 		var busy *lock.BusyError
 		if !errors.As(err, &busy) || busy.LockID != hold.LockID() {
 			t.Errorf("another locker: %v", err)
@@ -520,7 +525,7 @@ func TestHold(t *testing.T) {
 func TestLostHold(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
 		ctx := t.Context()
-		l := locker(t, db, quick())
+		l := locker(t, db, f.quick())
 		hold, err := l.Hold(ctx, f.lock, []string{"x"}, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -544,7 +549,7 @@ func TestLostHold(t *testing.T) {
 
 func TestReleaseAll(t *testing.T) {
 	f := newFixture(t, true)
-	l := locker(t, connect(t, chconn.Native), quick())
+	l := locker(t, connect(t, chconn.Native), f.quick())
 	for _, id := range []string{"x", "y"} {
 		if _, err := l.Hold(t.Context(), f.lock, []string{id}, 0); err != nil {
 			t.Fatal(err)
@@ -561,8 +566,8 @@ func TestReleaseAll(t *testing.T) {
 func TestBreak(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
 		ctx := t.Context()
-		l := locker(t, db, quick())
-		hold, err := locker(t, db, quick()).Hold(ctx, f.lock, []string{"it's"}, 0)
+		l := locker(t, db, f.quick())
+		hold, err := locker(t, db, f.quick()).Hold(ctx, f.lock, []string{"it's"}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -593,9 +598,7 @@ func TestBreakStatement(t *testing.T) {
 	f.claim(t, `a\b'c`, "00000000-0000-4000-8000-000000000001", 0)
 	f.claim(t, `a\b'c`, "00000000-0000-4000-8000-000000000002", 0)
 	f.claim(t, "other", "00000000-0000-4000-8000-000000000001", 0)
-	options := quick()
-	options.Timeout = 200 * time.Millisecond
-	err := locker(t, connect(t, chconn.Native), options).Do(t.Context(), f.lock, []string{`a\b'c`}, func(context.Context, *lock.Held) error { return nil })
+	err := locker(t, connect(t, chconn.Native), impatient()).Do(t.Context(), f.lock, []string{`a\b'c`}, func(context.Context, *lock.Held) error { return nil })
 	var busy *lock.BusyError
 	if !errors.As(err, &busy) {
 		t.Fatal(err)
