@@ -14,8 +14,8 @@ type FaultyProxy struct {
 	Host string
 	Port int
 
-	target string
-	busy   sync.WaitGroup
+	dial func() (net.Conn, error) // to the target
+	busy sync.WaitGroup
 
 	matching sync.Mutex // held during a call of match, which may turn knobs
 	mu       sync.Mutex // guards what follows
@@ -44,7 +44,8 @@ func Proxy(tb testing.TB, target string) *FaultyProxy {
 
 func newProxy(tb testing.TB, target string, wrap func(net.Listener) net.Listener) *FaultyProxy {
 	tb.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ctx := tb.Context()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatalf("listen: %v", err)
 	}
@@ -55,7 +56,8 @@ func newProxy(tb testing.TB, target string, wrap func(net.Listener) net.Listener
 	listener = wrap(listener)
 	p := &FaultyProxy{
 		Addr: addr.String(), Host: addr.IP.String(), Port: addr.Port,
-		target: target, links: map[*link]struct{}{},
+		dial:  func() (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", target) },
+		links: map[*link]struct{}{},
 	}
 	p.busy.Go(func() {
 		for {
@@ -135,7 +137,7 @@ func (p *FaultyProxy) connect(client net.Conn) (*link, bool) {
 	if refuse {
 		return nil, false
 	}
-	server, err := net.Dial("tcp", p.target)
+	server, err := p.dial()
 	if err != nil {
 		return nil, false
 	}

@@ -76,13 +76,13 @@ const (
 // date, number or name may be a token: only its length is told.
 func spell(key string, v value) string {
 	switch v.kind() {
-	case object:
+	case kindObject:
 		return "an object"
-	case array:
+	case kindArray:
 		return "a list"
-	case number, boolean, null:
+	case kindNumber, kindBoolean, kindNull:
 		return shorten(v.raw(), maxValueLength)
-	case text:
+	case kindText:
 		s := v.string()
 		if _, isTime := parseTime(s); isTime || names[key] {
 			return shorten(s, maxValueLength)
@@ -120,7 +120,7 @@ func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // contextText spells the context of a partition: "org=acme, repo=web".
 func contextText(context value) string {
-	if context.kind() != object {
+	if context.kind() != kindObject {
 		return canonical.of(context)
 	}
 	var parts []string
@@ -132,7 +132,7 @@ func contextText(context value) string {
 
 // plain returns a text without its quotes, anything else as JSON.
 func plain(v value) string {
-	if v.kind() == text {
+	if v.kind() == kindText {
 		return v.string()
 	}
 	return canonical.of(v)

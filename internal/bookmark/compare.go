@@ -76,7 +76,7 @@ func (c *comparison) value(at Change, key string, s, p value) tally {
 	switch {
 	case isNothing(s):
 		return tally{}
-	case s.kind() == object && (p.kind() == object || isNothing(p)):
+	case s.kind() == kindObject && (p.kind() == kindObject || isNothing(p)):
 		return c.object(at, s, p)
 	case isSingle(s):
 		return c.scalar(at, key, s, p)
@@ -86,7 +86,7 @@ func (c *comparison) value(at Change, key string, s, p value) tally {
 		c.report(at, Changed, spell(key, s), spell(key, p))
 	}
 	var was comparison
-	if s.kind() == object {
+	if s.kind() == kindObject {
 		return tally{positions: was.object(at, s, value{}).positions}
 	}
 	return tally{}
@@ -122,7 +122,7 @@ func (c *comparison) object(at Change, s, p value) (total tally) {
 		if noPosition[m.key] || decided[m.key] {
 			continue
 		}
-		if m.key == partitionsKey && m.value.kind() == array {
+		if m.key == partitionsKey && m.value.kind() == kindArray {
 			total.add(c.partitions(at, m.value, planned[m.key]))
 			continue
 		}
@@ -140,7 +140,7 @@ func (c *comparison) object(at Change, s, p value) (total tally) {
 			c.changes[i].Kind = Changed
 		}
 	}
-	if total.gone > 0 && total.gone == total.positions && (total.gone > 1 || p.kind() != object) {
+	if total.gone > 0 && total.gone == total.positions && (total.gone > 1 || p.kind() != kindObject) {
 		old := c.headline(first, at)
 		c.changes = c.changes[:first]
 		c.report(at, Vanished, old, "")
@@ -173,7 +173,7 @@ func (c *comparison) headline(first int, at Change) (old string) {
 // another column, a tap may ignore the value or misread it.
 func (c *comparison) replicationKey(at Change, s, p value) {
 	was, is := s.get(replicationKey), p.get(replicationKey)
-	if was.kind() == text && !isNothing(p.get(replicationKeyValue)) && !(is.exists() && equal(was, is)) {
+	if was.kind() == kindText && !isNothing(p.get(replicationKeyValue)) && !(is.exists() && equal(was, is)) {
 		c.report(at.under(replicationKey), Changed, spell(replicationKey, was), spell(replicationKey, is))
 	}
 }
@@ -231,9 +231,9 @@ func partitionName(item value, i int) string {
 // isNothing reports whether v says nothing about how far something was read.
 func isNothing(v value) bool {
 	switch v.kind() {
-	case absent, null:
+	case kindAbsent, kindNull:
 		return true
-	case text:
+	case kindText:
 		return v.string() == ""
 	default:
 		return v.isEmpty()
@@ -243,7 +243,7 @@ func isNothing(v value) bool {
 // isSingle reports whether v is a text or a number that says how far something
 // was read.
 func isSingle(v value) bool {
-	return (v.kind() == text || v.kind() == number) && !isNothing(v)
+	return (v.kind() == kindText || v.kind() == kindNumber) && !isNothing(v)
 }
 
 func (c *comparison) report(at Change, kind Kind, old, planned string) {

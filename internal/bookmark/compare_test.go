@@ -118,6 +118,7 @@ func TestCompare(t *testing.T) {
 		{`{"r":{"partitions":[` + web + `,` + api + `]}}`, `{"r":{"partitions":[` + api + `,` + partition(`{"repo": "web", "org": "acme"}`, `"2026-11-19"`) + `]}}`, "r [org=acme, repo=web]: replication_key_value goes from 2026-11-19T23:59:59Z to 2026-11-19 (23:59:59 back)"},
 		{`{"r":{"partitions":[` + web + `,` + api + `]}}`, `{"r":{"partitions":[` + web + `]}}`, "r [org=acme, repo=api]: bookmark vanishes (was 2026-11-18T04:00:00Z)"},
 		{`{"r":{"partitions":[` + web + `,` + api + `]}}`, `{"r":{"partitions":[]}}`, "r: bookmark vanishes"},
+		{`{"r":{"partitions":[` + partition(`1`, `5`) + `,` + partition(`2`, `6`) + `]}}`, `{"r":{"partitions":[` + partition(`1`, `null`) + `,` + partition(`2`, `null`) + `]}}`, "r: bookmark vanishes"},
 		{`{"r":{"partitions":[` + web + `,` + api + `]}}`, `{"r":{}}`, "r: bookmark vanishes"},
 		{`{"r":{"partitions":[` + web + `]}}`, `{}`, "r: bookmark vanishes (was 2026-11-19T23:59:59Z)"},
 		{`{"r":{"partitions":[` + web + `]}}`, `{"r":{"partitions":[` + api + `,` + web + `]}}`, ""},

@@ -33,15 +33,15 @@ func equal(a, b value) bool {
 		return false
 	}
 	switch a.kind() {
-	case object:
+	case kindObject:
 		return equalObjects(a, b)
-	case array:
+	case kindArray:
 		return equalArrays(a, b)
-	case text:
+	case kindText:
 		return equalStrings(a, b)
-	case number:
+	case kindNumber:
 		return a.raw() == b.raw() || parseDecimal(a.raw()) == parseDecimal(b.raw())
-	case boolean:
+	case kindBoolean:
 		return a.raw() == b.raw()
 	default:
 		return true

@@ -45,7 +45,7 @@ func ParseEntry(text string) (Entry, error) {
 }
 
 func (v value) entry() (Entry, error) {
-	if v.kind() != object {
+	if v.kind() != kindObject {
 		return Entry{}, v.refuse(ErrNotObject)
 	}
 	var e Entry
@@ -60,9 +60,9 @@ func (v value) entry() (Entry, error) {
 			return Entry{}, m.value.refuse(ErrEntry)
 		}
 		switch m.value.kind() {
-		case object:
+		case kindObject:
 			*payload = m.value.source()
-		case null:
+		case kindNull:
 		default:
 			return Entry{}, m.value.refuse(ErrNotObject)
 		}

@@ -44,9 +44,9 @@ func parsePayload(text string) (Document, error) {
 
 func writeMerged(out *strings.Builder, c, p value) {
 	switch {
-	case c.kind() == object && p.kind() == object:
+	case c.kind() == kindObject && p.kind() == kindObject:
 		writeMergedObjects(out, c, p)
-	case !p.exists(), c.exists() && p.kind() == object && p.isEmpty():
+	case !p.exists(), c.exists() && p.kind() == kindObject && p.isEmpty():
 		canonical.write(out, c)
 	default:
 		canonical.write(out, p)

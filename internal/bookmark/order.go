@@ -64,7 +64,7 @@ func orderOfLogFiles(a, b value) order {
 }
 
 func logFile(v value) (base string, number decimal, ok bool) {
-	if v.kind() != text {
+	if v.kind() != kindText {
 		return "", decimal{}, false
 	}
 	name := v.string()
@@ -76,7 +76,7 @@ func logFile(v value) (base string, number decimal, ok bool) {
 }
 
 func instant(v value) (time.Time, bool) {
-	if v.kind() != text {
+	if v.kind() != kindText {
 		return time.Time{}, false
 	}
 	return parseTime(v.string())
@@ -86,9 +86,9 @@ func instant(v value) (time.Time, bool) {
 // too many tokens would look like numbers.
 func numeric(v value) (decimal, bool) {
 	switch v.kind() {
-	case number:
+	case kindNumber:
 		return parseDecimal(v.raw()), true
-	case text:
+	case kindText:
 		s := v.string()
 		whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
 		if isDigits(whole) && (!point || isDigits(fraction)) {

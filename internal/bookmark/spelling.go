@@ -22,15 +22,15 @@ func (s spelling) of(v value) string {
 
 func (s spelling) write(out *strings.Builder, v value) {
 	switch kind := v.kind(); {
-	case kind == absent:
-	case kind == object:
+	case kind == kindAbsent:
+	case kind == kindObject:
 		out.WriteByte('{')
 		for i, m := range v.members() {
 			writeKey(out, i, m.key)
 			s.write(out, m.value)
 		}
 		out.WriteByte('}')
-	case kind == array:
+	case kind == kindArray:
 		out.WriteByte('[')
 		separator := ""
 		for item := range v.eachItem {
@@ -39,9 +39,9 @@ func (s spelling) write(out *strings.Builder, v value) {
 			separator = ","
 		}
 		out.WriteByte(']')
-	case kind == text:
+	case kind == kindText:
 		writeQuoted(out, v.string())
-	case kind == number && s == normal:
+	case kind == kindNumber && s == normal:
 		writeNormal(out, parseDecimal(v.raw()))
 	default:
 		out.WriteString(v.raw())

@@ -15,28 +15,28 @@ type value struct {
 type kind byte
 
 const (
-	absent  kind = 0
-	object  kind = '{'
-	array   kind = '['
-	text    kind = '"'
-	number  kind = '0'
-	boolean kind = 't'
-	null    kind = 'n'
+	kindAbsent  kind = 0
+	kindObject  kind = '{'
+	kindArray   kind = '['
+	kindText    kind = '"'
+	kindNumber  kind = '0'
+	kindBoolean kind = 't'
+	kindNull    kind = 'n'
 )
 
 func (v value) exists() bool { return v.doc != nil }
 
 func (v value) kind() kind {
 	if v.doc == nil {
-		return absent
+		return kindAbsent
 	}
 	switch c := v.doc.text[v.doc.nodes[v.node].start]; c {
 	case '{', '[', '"', 'n':
 		return kind(c)
 	case 't', 'f':
-		return boolean
+		return kindBoolean
 	default:
-		return number
+		return kindNumber
 	}
 }
 
@@ -46,7 +46,7 @@ func (v value) raw() string { return v.doc.raw(v.node) }
 // source returns the source text of any value. A container does not keep its
 // end, so this takes time with its length.
 func (v value) source() string {
-	if v.kind() != object && v.kind() != array {
+	if v.kind() != kindObject && v.kind() != kindArray {
 		return v.raw()
 	}
 	text := v.doc.text[v.doc.nodes[v.node].start:]
@@ -96,7 +96,7 @@ func (v value) size() int {
 
 // eachMember yields the members of an object in document order.
 func (v value) eachMember(yield func(member) bool) {
-	if v.kind() != object {
+	if v.kind() != kindObject {
 		return
 	}
 	for i, end := v.node+1, v.doc.nodes[v.node].link; i < end; i = v.doc.after(i + 1) {
@@ -108,7 +108,7 @@ func (v value) eachMember(yield func(member) bool) {
 
 // eachItem yields the items of an array.
 func (v value) eachItem(yield func(value) bool) {
-	if v.kind() != array {
+	if v.kind() != kindArray {
 		return
 	}
 	for i, end := v.node+1, v.doc.nodes[v.node].link; i < end; i = v.doc.after(i) {
@@ -139,5 +139,5 @@ func (v value) index() map[string]value {
 
 // isEmpty reports whether v is an object or array without content.
 func (v value) isEmpty() bool {
-	return (v.kind() == object || v.kind() == array) && v.doc.nodes[v.node].link == v.node+1
+	return (v.kind() == kindObject || v.kind() == kindArray) && v.doc.nodes[v.node].link == v.node+1
 }

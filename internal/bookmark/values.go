@@ -32,13 +32,13 @@ func collect(values map[string]string, name string, v value) {
 	for m := range v.eachMember {
 		switch {
 		case noPosition[m.key]:
-		case m.key == partitionsKey && m.value.kind() == array:
+		case m.key == partitionsKey && m.value.kind() == kindArray:
 			var i int
 			for item := range m.value.eachItem {
 				collect(values, name+"["+partitionName(item, i)+"]", item)
 				i++
 			}
-		case m.value.kind() == object:
+		case m.value.kind() == kindObject:
 			collect(values, name+"."+m.key, m.value)
 		}
 	}
@@ -46,13 +46,13 @@ func collect(values map[string]string, name string, v value) {
 
 // ownValue returns the text of a single value or of an object's own values.
 func ownValue(v value) string {
-	if v.kind() != object {
+	if v.kind() != kindObject {
 		return singleValue(v)
 	}
 	if own := singleValue(v.get(replicationKeyValue)); own != "" {
 		return own
 	}
-	if named := v.get(replicationKey); named.kind() == text {
+	if named := v.get(replicationKey); named.kind() == kindText {
 		if own := singleValue(v.get(named.string())); own != "" {
 			return own
 		}
@@ -82,9 +82,9 @@ func ownValue(v value) string {
 // singleValue returns the text of a string or number, "" for anything else.
 func singleValue(v value) string {
 	switch v.kind() {
-	case text:
+	case kindText:
 		return v.string()
-	case number:
+	case kindNumber:
 		return v.raw()
 	default:
 		return ""

@@ -5,6 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,13 +16,13 @@ import (
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
-	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/embedded"
 )
 
 // A station is a client whose connections pass a relay, and one beside it that sees what really happened.
 type station struct {
 	c, direct *chconn.Client
 	relay     *relay
+	protocol  chconn.Protocol
 	table     string
 }
 
@@ -34,7 +37,7 @@ func onBadNetwork(t *testing.T, test func(t *testing.T, s station)) {
 			if protocol == chconn.HTTP {
 				target = e.HTTPAddr()
 			}
-			s := station{relay: newRelay(t, target, nil), direct: newClient(t, configOf(e, protocol)), table: table}
+			s := station{protocol: protocol, relay: newRelay(t, target), direct: newClient(t, configOf(e, protocol)), table: table}
 			config := configOf(e, protocol)
 			config.Port = s.relay.port()
 			s.c = newClient(t, config)
@@ -270,9 +273,10 @@ func TestConnectionBreaks(t *testing.T) {
 func TestIdleConnectionBreaks(t *testing.T) {
 	onBadNetwork(t, func(t *testing.T, s station) {
 		for i := range 10 {
-			s.relay.cut()
-			// The client cannot know before the news has reached it.
-			time.Sleep(10 * time.Millisecond)
+			s.relay.hangUp()
+			if s.protocol == chconn.HTTP { // a native connection is looked at when it is used next
+				eventually(t, "closed by the client", func() bool { return s.relay.connections() == 0 })
+			}
 			if _, err := s.c.Exec(context.Background(), s.insert(fmt.Sprint(i), "x", 0)); err != nil {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -280,18 +284,36 @@ func TestIdleConnectionBreaks(t *testing.T) {
 	})
 }
 
+// firstLine is a log that tells when it has one.
+type firstLine chan struct{}
+
+func (l firstLine) Write(p []byte) (int, error) {
+	select {
+	case l <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
 // While there is certainly no connection, a write is repeated: a server that starts again is waited for.
 func TestServerRestarts(t *testing.T) {
-	server := acctest.PrivateServer(t, embedded.Options{Dir: t.TempDir()})
+	e := acctest.Server(t)
 	for _, protocol := range chconn.Protocols() {
-		c := newClient(t, configOf(acctest.EndpointOf(server), protocol))
+		config := configOf(e, protocol)
+		target := net.JoinHostPort(config.Host, strconv.Itoa(config.Port))
+		r := newRelay(t, target)
+		attempted := make(firstLine)
+		config.Port, config.Logger = r.port(), slog.New(slog.NewTextHandler(attempted, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		c := newClient(t, config)
 		if err := selectOne(c); err != nil {
 			t.Fatal(err)
 		}
-		server.Kill()
+		r.close()
+		eventually(t, "closed", func() bool { return r.connections() == 0 })
 		written := make(chan error)
 		go func() { written <- selectOne(c) }()
-		server = acctest.PrivateServer(t, server.Options)
+		<-attempted
+		newRelayAt(t, r.listener.Addr().String(), target)
 		if err := <-written; err != nil {
 			t.Errorf("%s: %v", protocol, err)
 		}

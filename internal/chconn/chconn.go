@@ -71,16 +71,16 @@ func (c *Client) Close() error { return c.pool.close() }
 func (c *Client) Query(ctx context.Context, s Statement, scan func(Row) error) error {
 	ctx, cancel := c.limit(ctx, s)
 	defer cancel()
-	call, err := c.prepare(ctx, s)
+	req, err := c.prepare(ctx, s)
 	if err != nil {
 		return err
 	}
-	return c.query(ctx, call, scan)
+	return c.query(ctx, req, scan)
 }
 
-func (c *Client) query(ctx context.Context, call call, scan func(Row) error) error {
+func (c *Client) query(ctx context.Context, req request, scan func(Row) error) error {
 	read := func(ctx context.Context, db driver.Conn, x *exchange) error {
-		rows, err := db.Query(ctx, call.text)
+		rows, err := db.Query(ctx, req.text)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (c *Client) query(ctx context.Context, call call, scan func(Row) error) err
 		}
 		return rows.Err()
 	}
-	_, err := c.repeat(ctx, call, read, func(x *exchange, err error) bool {
+	_, err := c.repeat(ctx, req, read, func(x *exchange, err error) bool {
 		return x.read == 0 && (errors.As(err, new(*NoAnswerError)) || transient(err))
 	})
 	return err
@@ -112,17 +112,17 @@ func (c *Client) Exec(ctx context.Context, s Statement) (Result, error) {
 		s.QueryID = uuid.NewString()
 	}
 	result := Result{QueryID: s.QueryID}
-	call, err := c.prepare(ctx, s)
+	req, err := c.prepare(ctx, s)
 	if err != nil {
 		return result, err
 	}
 	write := func(ctx context.Context, db driver.Conn, x *exchange) error {
-		if err := db.Exec(ctx, call.text); err != nil || c.config.Protocol == Native {
+		if err := db.Exec(ctx, req.text); err != nil || c.config.Protocol == Native {
 			return err
 		}
 		return x.readSummary()
 	}
-	x, err := c.repeat(ctx, call, write, func(_ *exchange, err error) bool { return transient(err) })
+	x, err := c.repeat(ctx, req, write, func(_ *exchange, err error) bool { return transient(err) })
 	if err != nil {
 		return result, err
 	}
@@ -143,7 +143,7 @@ func (c *Client) Kill(ctx context.Context, queryID string) error {
 	if err != nil {
 		return err
 	}
-	return beside.query(ctx, call{Statement: kill, text: text}, func(Row) error { return nil })
+	return beside.query(ctx, request{Statement: kill, text: text}, func(Row) error { return nil })
 }
 
 // limit adds the statement's timeout.
@@ -155,42 +155,42 @@ func (c *Client) limit(ctx context.Context, s Statement) (context.Context, conte
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s: %w", timeout, context.DeadlineExceeded))
 }
 
-// A call is a statement ready to be sent.
-type call struct {
+// A request is a statement ready to be sent.
+type request struct {
 	Statement
 	text     string // with its arguments
 	settings clickhouse.Settings
 }
 
 // prepare binds the statement, and learns which settings go with it.
-func (c *Client) prepare(ctx context.Context, s Statement) (call, error) {
+func (c *Client) prepare(ctx context.Context, s Statement) (request, error) {
 	text, err := bind(s.Text, s.Args)
 	if err != nil {
-		return call{}, fmt.Errorf("%s: bind: %w", s.Operation, err)
+		return request{}, fmt.Errorf("%s: bind: %w", s.Operation, err)
 	}
 	server, err := c.Server(ctx)
 	if err != nil {
-		return call{}, fmt.Errorf("%s: %w", s.Operation, err)
+		return request{}, fmt.Errorf("%s: %w", s.Operation, err)
 	}
 	comment := clientName + "/" + c.config.Version + " " + s.Operation
-	return call{Statement: s, text: text, settings: server.send(s.Settings, comment)}, nil
+	return request{Statement: s, text: text, settings: server.settingsFor(s.Settings, comment)}, nil
 }
 
-// use sends a call through the driver and takes in the whole answer.
-type use func(ctx context.Context, db driver.Conn, x *exchange) error
+// A sendFunc sends a request through the driver and takes in the whole answer.
+type sendFunc func(ctx context.Context, db driver.Conn, x *exchange) error
 
-// repeat attempts the call, again where an error is worth it, and returns what became known of the last attempt.
-func (c *Client) repeat(ctx context.Context, call call, use use, again func(*exchange, error) bool) (*exchange, error) {
+// repeat attempts the request, again where an error is worth it, and returns what became known of the last attempt.
+func (c *Client) repeat(ctx context.Context, req request, send sendFunc, again func(*exchange, error) bool) (*exchange, error) {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval = retryFirst
 	x, err := backoff.Retry(ctx, func() (*exchange, error) {
-		x := &exchange{queryID: call.QueryID}
+		x := &exchange{queryID: req.QueryID}
 		if x.queryID == "" {
 			x.queryID = uuid.NewString()
 		}
-		err := c.attempt(ctx, call, x, use)
+		err := c.attempt(ctx, req, x, send)
 		if errors.As(err, new(*NoAnswerError)) {
-			call.QueryID = "" // it may be in use still
+			req.QueryID = "" // it may be in use still
 		}
 		if err != nil && (ctx.Err() != nil || !again(x, err)) {
 			err = backoff.Permanent(err)
@@ -198,14 +198,14 @@ func (c *Client) repeat(ctx context.Context, call call, use use, again func(*exc
 		return x, err
 	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(retryFor))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", call.Operation, err)
+		return nil, fmt.Errorf("%s: %w", req.Operation, err)
 	}
 	return x, nil
 }
 
-// attempt sends the call once.
-func (c *Client) attempt(ctx context.Context, call call, x *exchange, use use) error {
-	tables, err := externalTables(call.External)
+// attempt sends the request once.
+func (c *Client) attempt(ctx context.Context, req request, x *exchange, send sendFunc) error {
+	tables, err := externalTables(req.External)
 	if err != nil {
 		return err
 	}
@@ -222,14 +222,14 @@ func (c *Client) attempt(ctx context.Context, call call, x *exchange, use use) e
 	err = session.run(running, func(ctx context.Context, db driver.Conn) error {
 		ctx = clickhouse.Context(withExchange(ctx, x),
 			clickhouse.WithQueryID(x.queryID),
-			clickhouse.WithSettings(call.settings),
+			clickhouse.WithSettings(req.settings),
 			clickhouse.WithExternalTable(tables...),
 			clickhouse.WithProgress(func(p *clickhouse.Progress) { x.written.Add(p.WroteRows) }),
 		)
-		return use(ctx, db, x)
+		return send(ctx, db, x)
 	})
-	err = c.explain(ctx, x, call.Statement, err)
-	c.log(ctx, x, call.Statement, time.Since(start), err)
+	err = c.explain(ctx, x, req.Statement, err)
+	c.log(ctx, x, req.Statement, time.Since(start), err)
 	return err
 }
 

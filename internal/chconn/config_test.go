@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
 )
 
@@ -29,8 +30,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestConfigMistakes(t *testing.T) {
-	ca := newAuthority(t)
-	pair := ca.issue(t, "client")
+	pem, other := acctest.TLSProxy(t, "127.0.0.1:1", acctest.TLSOptions{}), acctest.TLSProxy(t, "127.0.0.1:1", acctest.TLSOptions{})
 	for _, tc := range []struct {
 		config chconn.Config
 		want   string // the error's beginning
@@ -48,13 +48,13 @@ func TestConfigMistakes(t *testing.T) {
 		{chconn.Config{Host: "h", QueryTimeout: -time.Second}, "query_timeout: -1s is negative"},
 		{chconn.Config{Host: "h", MaxOpenConns: -1}, "max_open_connections: -1 is negative"},
 		{chconn.Config{Host: "h", TLS: chconn.TLS{InsecureSkipVerify: true}}, "tls: needs secure = true"},
-		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{CACert: "/etc/ca.pem"}}, "tls.ca_cert: x509: no PEM-encoded certificate found"},
-		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{CACert: strings.Replace(ca.pem, "MII", "AAA", 1)}}, "tls.ca_cert: x509: malformed certificate"},
-		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{CACert: pair.key}}, `tls.ca_cert: x509: PEM block of type "PRIVATE KEY"`},
-		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{ClientCert: pair.cert}}, "tls.client_cert: needs tls.client_key"},
-		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{ClientKey: pair.key}}, "tls.client_key: needs tls.client_cert"},
-		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{ClientCert: pair.cert, ClientKey: "s3cret"}}, "tls.client_cert, tls.client_key: tls: "},
-		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{ClientCert: pair.cert, ClientKey: ca.issue(t, "x").key}}, "tls.client_cert, tls.client_key: tls: private key does not match public key"},
+		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{CACert: "/etc/pem.CACert"}}, "tls.ca_cert: x509: no PEM-encoded certificate found"},
+		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{CACert: strings.Replace(pem.CACert, "MII", "AAA", 1)}}, "tls.ca_cert: x509: malformed certificate"},
+		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{CACert: pem.ClientKey}}, `tls.ca_cert: x509: PEM block of type "PRIVATE KEY"`},
+		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{ClientCert: pem.ClientCert}}, "tls.client_cert: needs tls.client_key"},
+		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{ClientKey: pem.ClientKey}}, "tls.client_key: needs tls.client_cert"},
+		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{ClientCert: pem.ClientCert, ClientKey: "s3cret"}}, "tls.client_cert, tls.client_key: tls: "},
+		{chconn.Config{Host: "h", Secure: true, TLS: chconn.TLS{ClientCert: pem.ClientCert, ClientKey: other.ClientKey}}, "tls.client_cert, tls.client_key: tls: private key does not match public key"},
 	} {
 		_, err := chconn.New(tc.config)
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "s3cret") {

@@ -2,8 +2,6 @@ package chconn_test
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -56,10 +54,8 @@ func wantConnectError(t *testing.T, c *chconn.Client, config chconn.Config, hint
 func TestMatrix(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	e := acctest.Server(t)
-	ca := newAuthority(t)
-	certificate := ca.issue(t, e.Host).server(t)
-	nativePort, httpPort := e.NativePort, e.HTTPPort
-	nativeTLS, httpTLS := newRelay(t, e.NativeAddr(), certificate).port(), newRelay(t, e.HTTPAddr(), certificate).port()
+	nativeProxy, httpProxy := acctest.TLSProxy(t, e.NativeAddr(), acctest.TLSOptions{}), acctest.TLSProxy(t, e.HTTPAddr(), acctest.TLSOptions{})
+	nativePort, httpPort, nativeTLS, httpTLS := e.NativePort, e.HTTPPort, nativeProxy.Port, httpProxy.Port
 	for _, tc := range []struct {
 		protocol chconn.Protocol
 		secure   bool
@@ -86,7 +82,7 @@ func TestMatrix(t *testing.T) {
 		config := configOf(e, tc.protocol)
 		config.Port, config.Secure = tc.port, tc.secure
 		if tc.secure {
-			config.TLS.CACert = ca.pem
+			config.TLS.CACert = nativeProxy.CACert + httpProxy.CACert
 		}
 		c := newClient(t, config)
 		if tc.hint != "" {
@@ -129,35 +125,32 @@ func TestPortHints(t *testing.T) {
 func TestTLS(t *testing.T) {
 	e := acctest.EndpointOf(acctest.PrivateServer(t, embedded.Options{Users: []embedded.User{{Name: "tf", Password: "pw"}}}))
 	e.Username, e.Password = "tf", "pw"
-	ca, other := newAuthority(t), newAuthority(t)
-	good, named := ca.issue(t, e.Host).server(t), ca.issue(t, "ch.example").server(t)
-	mutual := ca.issue(t, e.Host).server(t)
-	mutual.ClientAuth, mutual.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-	mutual.ClientCAs.AppendCertsFromPEM([]byte(ca.pem))
-	client := ca.issue(t, "client")
 	for _, protocol := range chconn.Protocols() {
 		addr := e.NativeAddr()
 		if protocol == chconn.HTTP {
 			addr = e.HTTPAddr()
 		}
+		good, other := acctest.TLSProxy(t, addr, acctest.TLSOptions{}), acctest.TLSProxy(t, addr, acctest.TLSOptions{})
+		named := acctest.TLSProxy(t, addr, acctest.TLSOptions{ServerName: "ch.example"})
+		mutual := acctest.TLSProxy(t, addr, acctest.TLSOptions{RequireClientCert: true})
 		for _, tc := range []struct {
-			server *tls.Config
+			server *acctest.TLSServer
 			tls    chconn.TLS
 			hint   string
 		}{
-			{good, chconn.TLS{CACert: ca.pem}, ""},
-			{good, chconn.TLS{CACert: other.pem + ca.pem}, ""},
+			{good, chconn.TLS{CACert: good.CACert}, ""},
+			{good, chconn.TLS{CACert: other.CACert + good.CACert}, ""},
 			{good, chconn.TLS{}, "set tls.ca_cert"},
-			{good, chconn.TLS{CACert: other.pem}, "set tls.ca_cert"},
+			{good, chconn.TLS{CACert: other.CACert}, "set tls.ca_cert"},
 			{good, chconn.TLS{InsecureSkipVerify: true}, ""},
-			{named, chconn.TLS{CACert: ca.pem}, "set tls.server_name"},
-			{named, chconn.TLS{CACert: ca.pem, ServerName: "ch.example"}, ""},
-			{named, chconn.TLS{CACert: ca.pem, ServerName: "other.example"}, "set tls.server_name"},
-			{mutual, chconn.TLS{CACert: ca.pem}, "the server refused the handshake: it may ask for a certificate (tls.client_cert and tls.client_key)"},
-			{mutual, chconn.TLS{CACert: ca.pem, ClientCert: client.cert, ClientKey: client.key}, ""},
+			{named, chconn.TLS{CACert: named.CACert}, "set tls.server_name"},
+			{named, chconn.TLS{CACert: named.CACert, ServerName: "ch.example"}, ""},
+			{named, chconn.TLS{CACert: named.CACert, ServerName: "other.example"}, "set tls.server_name"},
+			{mutual, chconn.TLS{CACert: mutual.CACert}, "the server refused the handshake: it may ask for a certificate (tls.client_cert and tls.client_key)"},
+			{mutual, chconn.TLS{CACert: mutual.CACert, ClientCert: mutual.ClientCert, ClientKey: mutual.ClientKey}, ""},
 		} {
 			config := configOf(e, protocol)
-			config.Port, config.Secure, config.TLS = newRelay(t, addr, tc.server).port(), true, tc.tls
+			config.Port, config.Secure, config.TLS = tc.server.Port, true, tc.tls
 			c := newClient(t, config)
 			if tc.hint != "" {
 				wantConnectError(t, c, config, tc.hint)
@@ -169,22 +162,24 @@ func TestTLS(t *testing.T) {
 }
 
 func TestPasswords(t *testing.T) {
-	ca := newAuthority(t)
 	users := []embedded.User{
-		{Name: "plain", Password: "pw"}, {Name: "signs", Password: `p@ss:w/o#rd?%20&=+"'\`}, {Name: "spaces", Password: " a b "},
-		{Name: "foreign", Password: "pässwörd 🦆"}, {Name: "none"}, {Name: "long", Password: strings.Repeat("x", 300)},
+		{Name: "plain", Password: "pw"},
+		{Name: "signs", Password: `p@ss:w/o#rd?%20&=+"'\`},
+		{Name: "spaces", Password: " a b "},
+		{Name: "foreign", Password: "pässwörd 🦆"},
+		{Name: "long", Password: strings.Repeat("x", 300)},
+		{Name: "none"},
 	}
 	e := acctest.EndpointOf(acctest.PrivateServer(t, embedded.Options{Users: users}))
-	certificate := ca.issue(t, e.Host).server(t)
-	ports := map[chconn.Protocol]int{
-		chconn.Native: newRelay(t, e.NativeAddr(), certificate).port(),
-		chconn.HTTP:   newRelay(t, e.HTTPAddr(), certificate).port(),
+	proxies := map[chconn.Protocol]*acctest.TLSServer{
+		chconn.Native: acctest.TLSProxy(t, e.NativeAddr(), acctest.TLSOptions{}),
+		chconn.HTTP:   acctest.TLSProxy(t, e.HTTPAddr(), acctest.TLSOptions{}),
 	}
 	for _, protocol := range chconn.Protocols() {
 		for _, secure := range []bool{false, true} {
 			config := configOf(e, protocol)
 			if secure {
-				config.Port, config.Secure, config.TLS.CACert = ports[protocol], true, ca.pem
+				config.Port, config.Secure, config.TLS.CACert = proxies[protocol].Port, true, proxies[protocol].CACert
 			}
 			for _, u := range users {
 				config.Username, config.Password = u.Name, u.Password
@@ -230,7 +225,7 @@ func TestSilence(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	for _, protocol := range chconn.Protocols() {
 		for _, secure := range []bool{false, true} {
-			r := newRelay(t, "127.0.0.1:1", nil)
+			r := newRelay(t, "127.0.0.1:1")
 			r.set(func(r *relay) { r.silent = true })
 			config := chconn.Config{Host: "127.0.0.1", Port: r.port(), Protocol: protocol, Username: "tf", Secure: secure, DialTimeout: 300 * time.Millisecond}
 			c := newClient(t, config)
@@ -258,6 +253,19 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// The statement's own timeout ends the wait for a connection too, and the error still says where to.
+func TestTimeoutWhileConnecting(t *testing.T) {
+	for _, protocol := range chconn.Protocols() {
+		r := newRelay(t, "127.0.0.1:1")
+		r.set(func(r *relay) { r.silent = true })
+		config := chconn.Config{Host: "127.0.0.1", Port: r.port(), Protocol: protocol, Username: "tf", QueryTimeout: 200 * time.Millisecond}
+		c := newClient(t, config)
+		if err := selectOne(c); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*chconn.NoAnswerError)) || !strings.Contains(err.Error(), c.String()) {
+			t.Errorf("%s: %v", protocol, err)
+		}
+	}
+}
+
 // A server that is a little late is waited for.
 func TestLateServer(t *testing.T) {
 	t.Parallel() // it waits more than it works
@@ -267,7 +275,7 @@ func TestLateServer(t *testing.T) {
 		if protocol == chconn.HTTP {
 			target = e.HTTPAddr()
 		}
-		r := newRelay(t, target, nil)
+		r := newRelay(t, target)
 		r.set(func(r *relay) { r.hangUps = 2 })
 		config := configOf(e, protocol)
 		config.Port = r.port()
@@ -289,7 +297,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		if protocol == chconn.HTTP {
 			target = e.HTTPAddr()
 		}
-		r := newRelay(t, target, nil)
+		r := newRelay(t, target)
 		config := configOf(e, protocol)
 		config.Port, config.MaxOpenConns = r.port(), 3
 		c := newClient(t, config)

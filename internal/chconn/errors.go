@@ -151,7 +151,7 @@ func (c *Client) explain(ctx context.Context, x *exchange, s Statement, err erro
 	var (
 		scan      *scanError
 		exception *clickhouse.Exception
-		answer    *foreignAnswer
+		answer    *foreignError
 	)
 	notSent := errors.As(err, new(*dialError)) || c.config.Protocol == HTTP && !x.sent.Load()
 	switch {
@@ -165,7 +165,7 @@ func (c *Client) explain(ctx context.Context, x *exchange, s Statement, err erro
 			return c.config.connectError(server)
 		}
 		return server
-	case notSent && ctx.Err() != nil:
+	case notSent && errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("not sent: %w", cause(ctx))
 	case notSent:
 		return c.config.connectError(err)
@@ -204,7 +204,7 @@ var errHungUp = fmt.Errorf("the other side closed the connection: %w", io.EOF)
 func transient(err error) bool {
 	var (
 		connect *ConnectError
-		answer  *foreignAnswer
+		answer  *foreignError
 	)
 	if !errors.As(err, &connect) {
 		return false

@@ -67,6 +67,13 @@ func TestHTTPPath(t *testing.T) {
 	}
 }
 
+// The server itself knows one path.
+func TestHTTPPathOfServer(t *testing.T) {
+	config := configOf(acctest.Server(t), chconn.HTTP)
+	config.HTTPPath = "/nosuch"
+	wantConnectError(t, newClient(t, config), config, "check http_path, host and port")
+}
+
 // Whatever answers in place of the server is told from it.
 func TestForeignAnswers(t *testing.T) {
 	t.Parallel() // it waits more than it works

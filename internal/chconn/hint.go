@@ -34,7 +34,7 @@ func (c Config) connectError(err error) *ConnectError {
 func (c Config) hint(err error) string {
 	var (
 		server *ServerError
-		answer *foreignAnswer
+		answer *foreignError
 		text   = err.Error()
 	)
 	if hint := c.certificateHint(err); hint != "" {
@@ -133,7 +133,7 @@ func (c Config) certificateHint(err error) string {
 }
 
 // answerHint explains an HTTP answer that did not come from where it should.
-func (c Config) answerHint(answer *foreignAnswer) string {
+func (c Config) answerHint(answer *foreignError) string {
 	switch {
 	case answer.native:
 		return "the port speaks the native protocol: " + c.change(Native, c.Secure)

@@ -1,29 +1,21 @@
 package chconn_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"sync"
 	"testing"
 	"time"
 )
 
-// A relay passes connections on to a server, over TLS if told so, and can behave as a bad network does.
+// A relay passes connections on to a server, counts them, and can behave as a bad network does.
 type relay struct {
 	target   string
 	listener net.Listener
 
 	mu       sync.Mutex
 	accepted int
-	open     []net.Conn
+	open     map[net.Conn]struct{}
 	silent   bool // take connections and leave it at that
 	hangUps  int  // close so many connections at once
 	mute     bool // swallow what the server says
@@ -31,21 +23,20 @@ type relay struct {
 	taken    int  // bytes from the clients
 }
 
-// newRelay listens on a free port until the test ends. A nil config means: no TLS.
-func newRelay(t *testing.T, target string, config *tls.Config) *relay {
+// newRelay listens on a free port until the test ends.
+func newRelay(t *testing.T, target string) *relay {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	return newRelayAt(t, "127.0.0.1:0", target)
+}
+
+func newRelayAt(t *testing.T, addr, target string) *relay {
+	t.Helper()
+	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config != nil {
-		listener = tls.NewListener(listener, config)
-	}
-	r := &relay{target: target, listener: listener}
-	t.Cleanup(func() {
-		_ = listener.Close()
-		r.cut()
-	})
+	r := &relay{target: target, listener: listener, open: map[net.Conn]struct{}{}}
+	t.Cleanup(r.close)
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -54,7 +45,7 @@ func newRelay(t *testing.T, target string, config *tls.Config) *relay {
 			}
 			r.mu.Lock()
 			r.accepted++
-			r.open = append(r.open, conn)
+			r.open[conn] = struct{}{}
 			r.mu.Unlock()
 			go r.serve(conn)
 		}
@@ -71,7 +62,10 @@ func (r *relay) serve(client net.Conn) {
 	if r.is(&r.silent) {
 		return // open until the test ends
 	}
-	defer func() { _ = client.Close() }()
+	defer func() {
+		_ = client.Close()
+		r.set(func(r *relay) { delete(r.open, client) })
+	}()
 	if r.hangsUp() {
 		return
 	}
@@ -133,12 +127,34 @@ func (r *relay) set(change func(*relay)) {
 
 // cut closes every connection.
 func (r *relay) cut() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, conn := range r.open {
-		_ = conn.Close()
-	}
-	r.open = nil
+	r.set(func(r *relay) {
+		for conn := range r.open {
+			_ = conn.Close()
+		}
+	})
+}
+
+// hangUp ends every connection as a server does: it says no more, and the client may close.
+func (r *relay) hangUp() {
+	r.set(func(r *relay) {
+		for conn := range r.open {
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.CloseWrite()
+			}
+		}
+	})
+}
+
+// close takes no more connections, and closes those that there are.
+func (r *relay) close() {
+	_ = r.listener.Close()
+	r.cut()
+}
+
+// connections returns how many are open.
+func (r *relay) connections() (n int) {
+	r.set(func(r *relay) { n = len(r.open) })
+	return n
 }
 
 // count returns how many connections were accepted.
@@ -146,83 +162,4 @@ func (r *relay) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.accepted
-}
-
-// An authority signs certificates.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	pem         string
-}
-
-// A pair is PEM text.
-type pair struct{ cert, key string }
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "test authority"},
-		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().Add(time.Hour),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &authority{certificate, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
-}
-
-// issue signs a certificate for a host name or an address, for server and client alike.
-func (a *authority) issue(t *testing.T, host string) pair {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()),
-		Subject:      pkix.Name{CommonName: host},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(time.Hour),
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	if ip := net.ParseIP(host); ip != nil {
-		template.IPAddresses = []net.IP{ip}
-	} else {
-		template.DNSNames = []string{host}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair{
-		cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		key:  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})),
-	}
-}
-
-// server is a TLS server's configuration with this certificate.
-func (p pair) server(t *testing.T) *tls.Config {
-	t.Helper()
-	certificate, err := tls.X509KeyPair([]byte(p.cert), []byte(p.key))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 }

@@ -50,9 +50,9 @@ var wholeOrError = map[string]string{
 	"send_progress_in_http_headers": "0",
 }
 
-// send returns the settings to send with a statement. What has the wanted value already is not sent, since a user with
+// settingsFor returns the settings to send with a statement. What has the wanted value already is not sent, since a user with
 // readonly = 1 may not even repeat it on old servers; what the server does not know, it would refuse.
-func (s Server) send(wanted map[string]string, comment string) clickhouse.Settings {
+func (s Server) settingsFor(wanted map[string]string, comment string) clickhouse.Settings {
 	settings := clickhouse.Settings{}
 	for name, value := range wholeOrError {
 		if current, known := s.settings[name]; known && current.value != value && !current.fixed {
@@ -103,7 +103,7 @@ func (c *Client) Server(ctx context.Context) (Server, error) {
 	answer := c.met.flight.DoChan("", func() (any, error) { return c.meet(detached) })
 	select {
 	case <-ctx.Done():
-		return Server{}, fmt.Errorf("connect: %w", cause(ctx))
+		return Server{}, fmt.Errorf("wait for the %s: %w", c, cause(ctx))
 	case result := <-answer:
 		if result.Err != nil {
 			return Server{}, result.Err
@@ -117,7 +117,7 @@ func (c *Client) Server(ctx context.Context) (Server, error) {
 func (c *Client) meet(ctx context.Context) (*Server, error) {
 	met := &Server{settings: map[string]setting{}}
 	// In one row, so that no limit of the user's profile cuts the list short.
-	ask := call{
+	ask := request{
 		Statement: Statement{Operation: "server.settings"},
 		text:      "SELECT version(), currentUser(), groupArray([name, value, toString(readonly)]) FROM system.settings",
 	}

@@ -110,14 +110,14 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A foreignAnswer is an HTTP answer that no ClickHouse server gave to a statement.
-type foreignAnswer struct {
+// A foreignError is an HTTP answer that no ClickHouse server gave to a statement.
+type foreignError struct {
 	status   int
 	location string // of a redirection, without its query
 	native   bool   // the native port of a ClickHouse server gave it
 }
 
-func (e *foreignAnswer) Error() string {
+func (e *foreignError) Error() string {
 	text := fmt.Sprintf("HTTP status %d %s, not from a ClickHouse server", e.status, http.StatusText(e.status))
 	if e.location != "" {
 		text += ", which points to " + e.location
@@ -127,7 +127,7 @@ func (e *foreignAnswer) Error() string {
 
 // foreign tells whether someone else than ClickHouse answered. A redirection is never followed: it would carry the
 // password elsewhere.
-func foreign(resp *http.Response) *foreignAnswer {
+func foreign(resp *http.Response) *foreignError {
 	for name := range resp.Header {
 		if strings.HasPrefix(name, "X-Clickhouse-") {
 			return nil
@@ -142,7 +142,7 @@ func foreign(resp *http.Response) *foreignAnswer {
 	if resp.StatusCode != http.StatusOK && bytes.HasPrefix(start, []byte("Code: ")) {
 		return nil // an exception, though without a header
 	}
-	answer := &foreignAnswer{status: resp.StatusCode, native: bytes.Contains(start, []byte("clickhouse-client"))}
+	answer := &foreignError{status: resp.StatusCode, native: bytes.Contains(start, []byte("is for clickhouse-client"))}
 	if location, err := resp.Location(); err == nil {
 		location.RawQuery, location.User, location.Fragment = "", nil, ""
 		answer.location = location.String()

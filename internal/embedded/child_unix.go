@@ -98,7 +98,7 @@ func terminalAsStdin() (before *os.File, hangUp func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer slave.Close()
+	defer func() { _ = slave.Close() }() // fd 0 stays
 	if dup2(int32(slave.Fd()), 0) != 0 {
 		return nil, nil, errors.New("replace standard input")
 	}

@@ -178,8 +178,8 @@ func environ() []string {
 	})
 }
 
-// waitReady returns when the child answers. The engine opens the native port before the HTTP port and ends if either
-// fails, so the right answer over HTTP means that both are ours.
+// waitReady returns when the child answers. The engine opens the native port first and goes no further if that fails, so
+// the right answer over HTTP means that both ports are ours.
 func (s *Server) waitReady(ctx context.Context, token string) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
 	url := "http://" + net.JoinHostPort(s.Host, strconv.Itoa(s.HTTPPort)) + "/"
