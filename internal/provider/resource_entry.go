@@ -1,0 +1,306 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/statestore"
+)
+
+var (
+	_ resource.ResourceWithConfigure      = (*entryResource)(nil)
+	_ resource.ResourceWithIdentity       = (*entryResource)(nil)
+	_ resource.ResourceWithImportState    = (*entryResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*entryResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*entryResource)(nil)
+)
+
+// NewEntryResource returns the resource clickhousestate_entry.
+func NewEntryResource() resource.Resource { return &entryResource{} }
+
+// entryResource is one entry of a state table: the bookmarks of one pipeline.
+type entryResource struct {
+	configured
+}
+
+type entryResourceModel struct {
+	StateID        types.String   `tfsdk:"state_id"`
+	Database       types.String   `tfsdk:"database"`
+	Table          types.String   `tfsdk:"table"`
+	CompletedState payload        `tfsdk:"completed_state"`
+	PartialState   payload        `tfsdk:"partial_state"`
+	Timeouts       timeouts.Value `tfsdk:"timeouts"`
+	ID             types.String   `tfsdk:"id"`
+	Version        types.Number   `tfsdk:"version"`
+	UpdatedAt      types.String   `tfsdk:"updated_at"`
+	MergedState    payload        `tfsdk:"merged_state"`
+}
+
+type entryIdentityModel struct {
+	Database types.String `tfsdk:"database"`
+	Table    types.String `tfsdk:"table"`
+	StateID  types.String `tfsdk:"state_id"`
+}
+
+// Create writes an entry that is not live yet. With an error it leaves no state: that would taint the resource, and
+// the next apply would destroy what is stored.
+func (r *entryResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan entryResourceModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	timeout, diags := plan.Timeouts.Create(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	store := r.open(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	at := plan.address()
+	written, err := store.Create(ctx, at, plan.CompletedState.ValueStringPointer(), plan.PartialState.ValueStringPointer())
+	if err != nil {
+		addError(&resp.Diagnostics, onEntry("create", at, store), err)
+		return
+	}
+	warnWritten(&resp.Diagnostics, at, written)
+	plan.take(written.Entry)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
+}
+
+// Read refreshes an entry, and forgets one that is gone. It takes no lock.
+func (r *entryResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state entryResourceModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Read(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	store := r.open(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	at := state.address()
+	resp.Diagnostics.Append(resp.Identity.Set(ctx, state.identity())...)
+	entry, err := store.Read(ctx, at)
+	if errors.Is(err, statestore.ErrNotFound) {
+		tflog.Info(ctx, "state entry is gone, removing it from state", map[string]any{"id": at.String()})
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if err != nil {
+		addError(&resp.Diagnostics, onEntry("read", at, store), err)
+		return
+	}
+	state.refresh(entry)
+	if state.MergedState.IsNull() {
+		resp.Diagnostics.AddWarning(fmt.Sprintf("State entry %q holds no pipeline state", at.StateID),
+			"What is stored is not a JSON object, so Meltano cannot read it, and merged_state is null. Declare the right state to replace it.")
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// Update writes what changed. Where nothing of the row changed, it writes no row.
+func (r *entryResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var config, plan, state entryResourceModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := plan.Timeouts.Update(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	store := r.open(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	at, expect := plan.address(), versionOf(state.Version)
+	if at != state.address() {
+		if err := moved(ctx, store, state.address(), at, expect); err != nil {
+			addError(&resp.Diagnostics, onEntry("move", at, store), err)
+			return
+		}
+	}
+	plan.keepRow(state)
+	if !plan.sameRow(state) {
+		written, err := store.Update(ctx, at, expect, change(config.CompletedState, plan.CompletedState), change(config.PartialState, plan.PartialState))
+		if err != nil {
+			addError(&resp.Diagnostics, onEntry("update", at, store), err)
+			return
+		}
+		warnWritten(&resp.Diagnostics, at, written)
+		plan.take(written.Entry)
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
+}
+
+// Delete writes a tombstone, if the entry is still the one in state.
+func (r *entryResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state entryResourceModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	store := r.open(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	at := state.address()
+	written, err := store.Delete(ctx, at, versionOf(state.Version))
+	if err != nil {
+		addError(&resp.Diagnostics, onEntry("delete", at, store), err)
+		// Terraform 1.11 plans the destroy of an entry whose configuration is gone before it refreshes it. Without this
+		// the next plan would start from the same old version, and fail for ever.
+		if entry, readErr := store.Read(ctx, at); readErr == nil {
+			state.refresh(entry)
+			resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+		}
+		return
+	}
+	warnWritten(&resp.Diagnostics, at, written)
+}
+
+// ImportState finds the address; the Read that follows fills in the rest.
+func (r *entryResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	identity := entryIdentityModel{}
+	if req.ID != "" {
+		// At most twice, from the left: a state_id may hold slashes.
+		parts := strings.SplitN(req.ID, "/", 3)
+		if len(parts) < 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+			resp.Diagnostics.AddError("Invalid import id", fmt.Sprintf("An entry's import id is database/table/state_id, such as "+
+				"meltano/state/prod:tap-github-to-target-clickhouse, got: %q.", req.ID))
+			return
+		}
+		identity.Database, identity.Table, identity.StateID = types.StringValue(parts[0]), types.StringValue(parts[1]), types.StringValue(parts[2])
+	} else {
+		resp.Diagnostics.Append(req.Identity.Get(ctx, &identity)...)
+		identity.Database = orDefault(identity.Database, r.database)
+		identity.Table = orDefault(identity.Table, r.table)
+		if identity.Database.IsUnknown() || identity.Table.IsUnknown() {
+			resp.Diagnostics.AddError("Unable to import yet", "The identity names no database or table, and the provider's own will be known only after apply.")
+		}
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("database"), identity.Database)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("table"), identity.Table)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("state_id"), identity.StateID)...)
+	resp.Diagnostics.Append(resp.Identity.Set(ctx, identity)...)
+}
+
+// moved checks that the row of one address is found at another, as it is after a table was renamed. It returns an
+// error if not: rows are not copied from table to table.
+func moved(ctx context.Context, store *statestore.Store, from, to statestore.Address, version uint64) error {
+	entry, err := store.Read(ctx, to)
+	switch {
+	case errors.Is(err, statestore.ErrNotFound):
+		return &moveError{from: from, to: to}
+	case err != nil:
+		return err
+	case entry.Version != version:
+		return &moveError{from: from, to: to, found: entry.Version}
+	}
+	return nil
+}
+
+// change is what an update does to a payload: one that is not configured stays as the pipeline stored it.
+func change(config, plan payload) statestore.Value {
+	if config.IsNull() {
+		return statestore.Keep()
+	}
+	return statestore.Set(plan.ValueStringPointer())
+}
+
+func (m *entryResourceModel) address() statestore.Address {
+	return statestore.Address{Database: m.Database.ValueString(), Table: m.Table.ValueString(), StateID: m.StateID.ValueString()}
+}
+
+func (m *entryResourceModel) identity() entryIdentityModel {
+	return entryIdentityModel{Database: m.Database, Table: m.Table, StateID: m.StateID}
+}
+
+// refresh takes over what is stored.
+func (m *entryResourceModel) refresh(entry statestore.Entry) {
+	m.CompletedState = m.CompletedState.refreshed(entry.Completed)
+	m.PartialState = m.PartialState.refreshed(entry.Partial)
+	m.take(entry)
+}
+
+// take fills in what the server says about the row. The payloads are the caller's: their spelling is the user's.
+func (m *entryResourceModel) take(entry statestore.Entry) {
+	m.ID = types.StringValue(m.address().String())
+	m.Version = versionValue(entry.Version)
+	m.UpdatedAt = types.StringValue(entry.UpdatedAt.UTC().Format(timeFormat))
+	m.MergedState, _ = merge(m.CompletedState, m.PartialState) // null where the payloads are no state
+}
+
+// sameRow reports whether two models hold the same payloads.
+func (m *entryResourceModel) sameRow(o entryResourceModel) bool {
+	return m.CompletedState.means(o.CompletedState) && m.PartialState.means(o.PartialState)
+}
+
+// keepRow takes over what the server said about the row, where a plan does not know it yet.
+func (m *entryResourceModel) keepRow(state entryResourceModel) {
+	m.Version, m.UpdatedAt, m.MergedState = state.Version, state.UpdatedAt, state.MergedState
+	m.ID = types.StringValue(m.address().String())
+}
+
+// timeFormat is RFC 3339 with the milliseconds that the server keeps.
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+// versionValue returns a version as a number, exactly: it has 64 bits.
+func versionValue(version uint64) types.Number {
+	return types.NumberValue(new(big.Float).SetUint64(version))
+}
+
+func versionOf(value types.Number) uint64 {
+	if value.IsNull() || value.IsUnknown() {
+		return 0
+	}
+	version, _ := value.ValueBigFloat().Uint64()
+	return version
+}
+
+// orDefault returns a value, or the default where it is null.
+func orDefault(value, def types.String) types.String {
+	if value.IsNull() {
+		return def
+	}
+	return value
+}
+
+// warnWritten warns of what the user would not expect of a write that happened.
+func warnWritten(diags *diag.Diagnostics, at statestore.Address, written statestore.Written) {
+	if written.TookOver {
+		diags.AddWarning(fmt.Sprintf("State entry %q was there already", at.StateID),
+			"It held what is declared, so it is taken over as it is, and nothing was written. Terraform manages it from now on.")
+	}
+	if written.Ahead > 0 {
+		diags.AddWarning(fmt.Sprintf("State entry %q hides what Meltano writes until %s", at.StateID, written.Entry.UpdatedAt.UTC().Format(time.RFC3339)),
+			fmt.Sprintf("A version from the future was stored, so this write had to be stamped %s ahead of the server's clock to be seen at all. "+
+				"Until the clock has caught up, what a pipeline stores for this state_id stays hidden behind it, and each run starts from the same bookmark.",
+				written.Ahead.Round(time.Second)))
+	}
+	if written.Unreleased != nil {
+		diags.AddWarning(fmt.Sprintf("The lock of state entry %q may not be released", at.StateID),
+			fmt.Sprintf("The write is done, but removing the lock was not confirmed, so pipelines may have to wait until it expires at %s.\n\n%s",
+				written.Unreleased.Expires.UTC().Format(time.RFC3339), sentence(written.Unreleased)))
+	}
+}

@@ -1,0 +1,218 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/statestore"
+)
+
+var (
+	_ resource.ResourceWithConfigure   = (*tableResource)(nil)
+	_ resource.ResourceWithImportState = (*tableResource)(nil)
+	_ resource.ResourceWithModifyPlan  = (*tableResource)(nil)
+)
+
+// NewTableResource returns the resource clickhousestate_table.
+func NewTableResource() resource.Resource { return &tableResource{} }
+
+// tableResource is a state table and its lock table.
+type tableResource struct {
+	configured
+}
+
+type tableResourceModel struct {
+	Database           types.String   `tfsdk:"database"`
+	Name               types.String   `tfsdk:"name"`
+	Layout             types.String   `tfsdk:"layout"`
+	LockLayout         types.String   `tfsdk:"lock_layout"`
+	Comment            types.String   `tfsdk:"comment"`
+	Settings           types.Map      `tfsdk:"settings"`
+	CreateDatabase     types.Bool     `tfsdk:"create_database"`
+	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
+	Timeouts           timeouts.Value `tfsdk:"timeouts"`
+	ID                 types.String   `tfsdk:"id"`
+	LockTable          types.String   `tfsdk:"lock_table"`
+	EngineFull         types.String   `tfsdk:"engine_full"`
+}
+
+// Create makes both tables, and the database if that is asked for.
+func (r *tableResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan tableResourceModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	timeout, diags := plan.Timeouts.Create(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	settings := settingsOf(ctx, plan.Settings, &resp.Diagnostics)
+	store := r.open(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	table, tookOver, err := store.CreateTable(ctx, statestore.TableSpec{
+		Database:       plan.Database.ValueString(),
+		Name:           plan.Name.ValueString(),
+		Comment:        plan.Comment.ValueString(),
+		Settings:       settings,
+		CreateDatabase: plan.CreateDatabase.ValueBool(),
+	})
+	if err != nil {
+		addError(&resp.Diagnostics, onTable("create", plan.id(), store), err)
+		return
+	}
+	if tookOver {
+		resp.Diagnostics.AddWarning(fmt.Sprintf("State table %s was there already", plan.id()),
+			"It is empty and just as declared, so it is taken over as it is. Terraform manages it from now on.")
+	}
+	plan.take(table)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Read refreshes a table, and forgets one that is gone. One that became something else is an error, never a planned
+// replacement: that would drop what is in it.
+func (r *tableResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state tableResourceModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Read(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	configured := settingsOf(ctx, state.Settings, &resp.Diagnostics)
+	store := r.open(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	table, err := store.Table(ctx, state.Database.ValueString(), state.Name.ValueString())
+	if errors.Is(err, statestore.ErrNotFound) {
+		tflog.Info(ctx, "state table is gone, removing it from state", map[string]any{"id": state.id()})
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if err != nil {
+		addError(&resp.Diagnostics, onTable("read", state.id(), store), err)
+		return
+	}
+	if configured != nil {
+		// Only what is configured is ours to compare: the server adds settings of its own.
+		maps.DeleteFunc(table.Settings, func(name, _ string) bool { _, found := configured[name]; return !found })
+		state.Settings, diags = types.MapValueFrom(ctx, types.StringType, table.Settings)
+		resp.Diagnostics.Append(diags...)
+	}
+	state.Comment = types.StringValue(table.Comment)
+	state.take(table)
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// Update changes the comment and settings in place.
+func (r *tableResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state tableResourceModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := plan.Timeouts.Update(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	before, after := settingsOf(ctx, state.Settings, &resp.Diagnostics), settingsOf(ctx, plan.Settings, &resp.Diagnostics)
+	store := r.open(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	table, err := store.AlterTable(ctx, plan.Database.ValueString(), plan.Name.ValueString(), tableChange(state, plan, before, after))
+	if err != nil {
+		addError(&resp.Diagnostics, onTable("update", plan.id(), store), err)
+		return
+	}
+	plan.take(table)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Delete drops both tables.
+func (r *tableResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state tableResourceModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	store := r.open(&resp.Diagnostics)
+	if state.DeletionProtection.ValueBool() { // the plan refuses too, but does not see every replacement
+		resp.Diagnostics.Append(protectedError(state))
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	if err := store.DropTable(ctx, state.Database.ValueString(), state.Name.ValueString()); err != nil {
+		addError(&resp.Diagnostics, onTable("delete", state.id(), store), err)
+	}
+}
+
+// ImportState finds the address; the Read that follows fills in the rest. What is no property of the table gets its
+// default here, so that the first plan is empty.
+func (r *tableResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	database, name, found := strings.Cut(req.ID, "/")
+	if !found || database == "" || name == "" || strings.Contains(name, "/") {
+		resp.Diagnostics.AddError("Invalid import id", fmt.Sprintf("A table's import id is database/name, such as meltano/state, got: %q.", req.ID))
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("database"), database)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), name)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("create_database"), defaultCreateDatabase)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("deletion_protection"), defaultDeletionProtection)...)
+}
+
+func (m *tableResourceModel) id() string {
+	return m.Database.ValueString() + "/" + m.Name.ValueString()
+}
+
+// take fills in what the server says, except for what the configuration may say.
+func (m *tableResourceModel) take(table statestore.Table) {
+	m.ID = types.StringValue(m.id())
+	m.Layout = types.StringValue(string(table.Layout))
+	m.LockLayout = types.StringValue(string(table.LockLayout))
+	m.LockTable = types.StringValue(table.LockTable)
+	m.EngineFull = types.StringValue(table.EngineFull)
+}
+
+// tableChange compares two models. A setting that is not configured any more goes back to the server's default.
+func tableChange(state, plan tableResourceModel, before, after map[string]string) statestore.TableChange {
+	change := statestore.TableChange{Set: map[string]string{}}
+	if !plan.Comment.Equal(state.Comment) {
+		change.Comment = plan.Comment.ValueStringPointer()
+	}
+	for name, value := range after {
+		if had, found := before[name]; !found || had != value {
+			change.Set[name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, found := after[name]; !found {
+			change.Reset = append(change.Reset, name)
+		}
+	}
+	return change
+}
+
+// settingsOf returns a map of settings; nil is null.
+func settingsOf(ctx context.Context, value types.Map, diags *diag.Diagnostics) map[string]string {
+	if value.IsNull() {
+		return nil
+	}
+	settings := map[string]string{}
+	diags.Append(value.ElementsAs(ctx, &settings, false)...)
+	return settings
+}

@@ -1,0 +1,115 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/statestore"
+)
+
+// protectedKey marks, in the private state that a plan hands on, an existing table that must not be dropped. Terraform
+// plans a replacement as an update first and then as a create with no prior state, but with that private state: the
+// mark is how the second plan knows that the first one's table would be dropped.
+const protectedKey = "protected"
+
+// ModifyPlan refuses what would drop a protected table and what cannot be changed, and plans what is computed. It opens
+// no connection.
+func (r *tableResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var config, plan, state tableResourceModel
+	creates, destroys := req.State.Raw.IsNull(), req.Plan.Raw.IsNull()
+	if !creates {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	if !destroys {
+		resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+		resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	}
+	mark, diags := req.Private.GetKey(ctx, protectedKey)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	protected := state.DeletionProtection.ValueBool()
+	switch {
+	case destroys && protected:
+		resp.Diagnostics.Append(protectedError(state))
+		return
+	case destroys:
+		return
+	case creates && mark != nil:
+		resp.Diagnostics.Append(protectedError(plan))
+		return
+	case creates:
+		r.planCreate(config, &plan)
+	default:
+		resp.Diagnostics.Append(fixedErrors(plan, state)...)
+		planUpdate(&plan, state)
+		mark = nil
+		if protected {
+			mark = []byte("true")
+		}
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectedKey, mark)...)
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// planCreate fills in what the configuration leaves open. Not as static defaults, which would move or change tables
+// that exist when the provider's defaults change.
+func (r *tableResource) planCreate(config tableResourceModel, plan *tableResourceModel) {
+	plan.Database = orDefault(config.Database, r.database)
+	plan.Name = orDefault(config.Name, r.table)
+	plan.Layout = orDefault(config.Layout, types.StringValue(string(statestore.LayoutVersioned)))
+	plan.Comment = orDefault(config.Comment, types.StringValue(""))
+	plan.planID()
+}
+
+func planUpdate(plan *tableResourceModel, state tableResourceModel) {
+	plan.EngineFull = state.EngineFull
+	if !plan.Settings.Equal(state.Settings) {
+		plan.EngineFull = types.StringUnknown()
+	}
+	plan.planID()
+}
+
+func (m *tableResourceModel) planID() {
+	m.ID = types.StringUnknown()
+	if !m.Database.IsUnknown() && !m.Name.IsUnknown() {
+		m.ID = types.StringValue(m.id())
+	}
+}
+
+// fixedErrors refuses changes that could only be made by dropping the table.
+func fixedErrors(plan, state tableResourceModel) diag.Diagnostics {
+	var diags diag.Diagnostics
+	for _, fixed := range []struct {
+		attribute     string
+		planned, have types.String
+	}{
+		{"database", plan.Database, state.Database},
+		{"name", plan.Name, state.Name},
+		{"layout", plan.Layout, state.Layout},
+		{"lock_layout", plan.LockLayout, state.LockLayout},
+	} {
+		if fixed.planned.IsUnknown() || fixed.planned.Equal(fixed.have) {
+			continue
+		}
+		diags.AddAttributeError(path.Root(fixed.attribute), fmt.Sprintf("Unable to change %s of state table %s", fixed.attribute, state.id()),
+			fmt.Sprintf("This version of the provider cannot change it from %q to %q in place, and replacing the table would drop the bookmarks in it. "+
+				"Put it back to %q. For a table under another name, declare a second resource.",
+				fixed.have.ValueString(), fixed.planned.ValueString(), fixed.have.ValueString()))
+	}
+	return diags
+}
+
+// protectedError says how to drop a table that is protected.
+func protectedError(table tableResourceModel) diag.Diagnostic {
+	return diag.NewErrorDiagnostic(fmt.Sprintf("State table %s is protected from deletion", table.id()),
+		"Dropping it would drop every bookmark in it, and each pipeline would start from scratch. If that is what you want, set deletion_protection = false, apply that, and try again. "+
+			"To keep the table and only forget it, use a removed block with lifecycle { destroy = false }, or terraform state rm. If it is gone already, run terraform apply -refresh-only.")
+}

@@ -1,0 +1,106 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/statestore"
+)
+
+const (
+	defaultCreateDatabase     = false
+	defaultDeletionProtection = true
+)
+
+// Metadata names the resource.
+func (r *tableResource) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = typeName + "_table"
+}
+
+// Schema describes a table.
+func (r *tableResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A table that Meltano pipelines keep their state in, and its lock table, named like it with `_lock` behind. Meltano's ClickHouse state backend works on both unchanged.\n\n" +
+			"A table that is not there creates; one that is there already is an error that says how to import it, unless it is empty and just as declared. A table of another shape is refused with the reasons, never replaced.",
+		Attributes: map[string]schema.Attribute{
+			"database": schema.StringAttribute{
+				Optional:            true,
+				Computed:            true,
+				MarkdownDescription: "Database. Default: the provider's at the time of creation. It cannot be changed.",
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				Validators:          []validator.String{nameValidator{}},
+			},
+			"name": schema.StringAttribute{
+				Optional:            true,
+				Computed:            true,
+				MarkdownDescription: "Name of the state table. Default: the provider's `table` at the time of creation. It cannot be changed.",
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				Validators:          []validator.String{nameValidator{}},
+			},
+			"layout": schema.StringAttribute{
+				Optional: true,
+				Computed: true,
+				MarkdownDescription: "Shape of the state table. Default and only value for now: `versioned`, a `ReplacingMergeTree(version, is_deleted)` ordered by `state_id`, in which a delete is a tombstone and " +
+					"versions are microseconds of the server's clock. It cannot be changed.",
+				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				Validators:    []validator.String{stringvalidator.OneOf(string(statestore.LayoutVersioned))},
+			},
+			"lock_layout": schema.StringAttribute{
+				Optional: true,
+				Computed: true,
+				MarkdownDescription: "Shape of the lock table. Default and only value for now: `strict`, ordered by `(state_id, lock_id)`, so that a merge cannot swallow a claim. " +
+					"A lock table that Meltano made is used as it is, and shows as `meltano`. It cannot be changed.",
+				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				Validators:    []validator.String{stringvalidator.OneOf(string(statestore.LayoutStrict))},
+			},
+			"comment": schema.StringAttribute{
+				Optional:            true,
+				Computed:            true,
+				MarkdownDescription: "Comment of the state table. Default: empty at creation; unset later, it stays as it is. Changes in place.",
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+			},
+			"settings": schema.MapAttribute{
+				ElementType: types.StringType,
+				Optional:    true,
+				MarkdownDescription: "MergeTree settings of the state table by name, values as text as the server shows them. Only the ones named here are compared; " +
+					"one that is removed here goes back to the server's default. Changes in place, as far as the server can change them.",
+			},
+			"create_database": schema.BoolAttribute{
+				Optional:            true,
+				Computed:            true,
+				Default:             booldefault.StaticBool(defaultCreateDatabase),
+				MarkdownDescription: "Whether the creation makes the database first, if it is not there. Default: `false`. A destroy leaves the database alone.",
+			},
+			"deletion_protection": schema.BoolAttribute{
+				Optional: true,
+				Computed: true,
+				Default:  booldefault.StaticBool(defaultDeletionProtection),
+				MarkdownDescription: "Whether a plan that would destroy or replace the table is refused, even if the table is empty. Default: `true`. " +
+					"To destroy it, apply `false` first; the destroy then drops both tables and **every bookmark in them**.",
+			},
+			"timeouts": timeoutsAttribute(ctx),
+
+			"id": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "`database/name`, which is also the import id.",
+			},
+			"lock_table": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "Name of the lock table, in the same database.",
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+			},
+			"engine_full": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "Engine clause of the state table as the server shows it, settings included.",
+			},
+		},
+	}
+}
