@@ -1,0 +1,4 @@
+import {
+  to = clickhousestate_entry.github
+  id = "meltano/state/prod:tap-github-to-target-clickhouse"
+}

@@ -1,0 +1,31 @@
+resource "clickhousestate_entry" "github" {
+  database = clickhousestate_table.state.database
+  table    = clickhousestate_table.state.name
+  state_id = "prod:tap-github-to-target-clickhouse"
+
+  completed_state = jsonencode({
+    singer_state = {
+      bookmarks = {
+        issues = {
+          replication_key       = "updated_at"
+          replication_key_value = "2026-01-01T00:00:00Z"
+        }
+      }
+    }
+  })
+}
+
+# Only the first bookmark is Terraform's; what the pipeline stores later is no change. Destroying this still deletes it.
+resource "clickhousestate_entry" "stripe" {
+  database = clickhousestate_table.state.database
+  table    = clickhousestate_table.state.name
+  state_id = "prod:tap-stripe-to-target-clickhouse"
+
+  completed_state = jsonencode({
+    singer_state = { bookmarks = { charges = { created = 1735689600 } } }
+  })
+
+  lifecycle {
+    ignore_changes = [completed_state, partial_state]
+  }
+}

@@ -1,0 +1,4 @@
+import {
+  to = clickhousestate_table.state
+  id = "meltano/state"
+}
