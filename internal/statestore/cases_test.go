@@ -332,6 +332,22 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// TestMaterializedView writes to a table whose changes somebody else watches: the server counts their rows as
+// written, too.
+func TestMaterializedView(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
+		s := open(t, protocol, statestore.LockOptions{})
+		at, conn := table(t, s), acctest.Conn(t)
+		exec(t, conn, "CREATE MATERIALIZED VIEW "+at.Database+".audit ENGINE = MergeTree ORDER BY state_id AS SELECT state_id, version FROM "+quoted(at))
+		if _, err := s.Create(t.Context(), at, text(`{"singer_state": {}}`), nil); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, conn, "SELECT count() FROM "+at.Database+".audit"); n != 1 {
+			t.Errorf("%d rows in the view, want 1", n)
+		}
+	})
+}
+
 // TestCreateOnce: of many creates of one entry in one process, one writes and the others find it.
 func TestCreateOnce(t *testing.T) {
 	ctx := t.Context()
