@@ -148,7 +148,7 @@ func (m *misfits) engine(d *description, arguments, sortingKey []string, what st
 			what, strings.TrimSpace(firstClause(d.engineFull)), strings.Join(arguments, ", "))
 	}
 	if got := splitKey(d.sortingKey); !slices.Equal(got, sortingKey) {
-		m.add("%s is ordered by (%s), but ORDER BY (%s) is needed; copy the rows into a new table", what, d.sortingKey, strings.Join(sortingKey, ", "))
+		m.add("%s is ordered by (%s), but ORDER BY (%s) is needed; copy the rows into a new table", what, strings.Join(got, ", "), strings.Join(sortingKey, ", "))
 	}
 	if d.partitionKey != "" {
 		m.add("%s is partitioned by %s: versions of one state_id in two partitions never collapse; copy the rows into a table without PARTITION BY",
@@ -169,9 +169,10 @@ func (m *misfits) columns(d *description, what string, wanted map[string]string)
 	}
 }
 
+// splitKey splits a sorting key of plain columns. A single one may stand in parentheses.
 func splitKey(key string) []string {
-	if key == "" {
-		return nil
+	if inner, ok := strings.CutPrefix(key, "("); ok {
+		key = strings.TrimSuffix(inner, ")")
 	}
 	return strings.Split(strings.ReplaceAll(key, "`", ""), ", ")
 }

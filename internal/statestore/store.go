@@ -7,7 +7,6 @@ package statestore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -104,10 +103,8 @@ func statement(operation string, q chsql.Query, external ...chconn.Table) chconn
 
 // exec runs a statement that returns no rows.
 func (s *Store) exec(ctx context.Context, operation string, q chsql.Query) error {
-	if _, err := s.db.Exec(ctx, statement(operation, q)); err != nil {
-		return fmt.Errorf("%s: %w", operation, err)
-	}
-	return nil
+	_, err := s.db.Exec(ctx, statement(operation, q))
+	return err
 }
 
 // query runs a statement and collects its rows.
@@ -118,8 +115,5 @@ func query[T any](ctx context.Context, s *Store, st chconn.Statement, scan func(
 		all = append(all, one)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", st.Operation, err)
-	}
-	return all, nil
+	return all, err
 }

@@ -30,6 +30,8 @@ type TableSpec struct {
 	Comment string
 	// Settings are MergeTree settings of the state table, by name.
 	Settings map[string]string
+	// LockLayout is what a lock table that is there already has to have. Empty: whatever it has.
+	LockLayout Layout
 	// CreateDatabase makes the database first, if it is not there.
 	CreateDatabase bool
 }
@@ -171,12 +173,21 @@ func (s *Store) CreateTable(ctx context.Context, spec TableSpec) (table Table, t
 			return Table{}, false, err
 		}
 	}
-	found, err := s.describe(ctx, name.Database, name.Name)
+	// The lock table comes first: a state table without one is what no other party expects.
+	lockTable := chsql.LockTable{Table: chsql.Table{Database: name.Database, Name: chsql.LockTableName(name.Name)}}
+	found, err := s.describe(ctx, name.Database, name.Name, lockTable.Name)
 	if err != nil {
 		return Table{}, false, err
 	}
-	// The lock table comes first: a state table without one is what no other party expects.
-	lockTable := chsql.LockTable{Table: chsql.Table{Database: name.Database, Name: chsql.LockTableName(name.Name)}}
+	if there := found[lockTable.Name]; there != nil {
+		var reasons misfits
+		if strict, _ := reasons.checkLock(there); !strict && spec.LockLayout == LayoutStrict {
+			reasons.add("the lock table %s is there already, as Meltano makes it; leave lock_layout out to use it as it is, or drop it while no pipeline runs", lockTable.Name)
+		}
+		if len(reasons) > 0 {
+			return Table{}, false, &UnfitError{Database: name.Database, Table: name.Name, Reasons: reasons}
+		}
+	}
 	patch, err := s.knowsPatchParts(ctx)
 	if err != nil {
 		return Table{}, false, err
