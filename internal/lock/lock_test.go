@@ -88,9 +88,13 @@ func (f fixture) claim(t *testing.T, stateID, lockID string, age int) {
 // write is a fenced write of version over what has been seen, for each id.
 func (f fixture) write(version, seen uint64, ids ...string) lock.Write {
 	incoming := chconn.Table{Name: chsql.Incoming, Columns: []chconn.Column{
-		{Name: "state_id", Type: "String"}, {Name: "partial_state", Type: "Nullable(String)"},
-		{Name: "completed_state", Type: "Nullable(String)"}, {Name: "updated_at", Type: "DateTime64(3)"},
-		{Name: "version", Type: "UInt64"}, {Name: "is_deleted", Type: "UInt8"}, {Name: "seen", Type: "UInt64"},
+		{Name: "state_id", Type: "String"},
+		{Name: "partial_state", Type: "Nullable(String)"},
+		{Name: "completed_state", Type: "Nullable(String)"},
+		{Name: "updated_at", Type: "DateTime64(3)"},
+		{Name: "version", Type: "UInt64"},
+		{Name: "is_deleted", Type: "UInt8"},
+		{Name: "seen", Type: "UInt64"},
 	}}
 	written := chconn.Table{Name: chsql.Written, Columns: []chconn.Column{{Name: "state_id", Type: "String"}, {Name: "version", Type: "UInt64"}}}
 	for _, id := range ids {

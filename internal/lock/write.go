@@ -154,8 +154,7 @@ func (c *claim) verify(ctx context.Context, w Write, deadline time.Time) error {
 		case v.fence == chsql.FenceHolds:
 			return nil
 		case v.fence == chsql.FenceLost:
-			c.lose(ctx, "its claim was gone after a write", nil)
-			return &UncertainError{Reason: "the lock was lost while the write was under way", Err: c.lostError()}
+			return &UncertainError{Reason: "the lock was lost while the write was under way", Err: c.lose(ctx, "its claim was gone after a write", nil)}
 		case time.Now().After(deadline):
 			return &UncertainError{Reason: "another client's claim turned up beside the write and did not go"}
 		}

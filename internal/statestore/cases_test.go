@@ -39,7 +39,7 @@ func quoted(at statestore.Address) string { return "`" + at.Database + "`.`" + a
 func TestMeltanoWritesWin(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
 		ctx, conn := t.Context(), acctest.Conn(t)
-		s := open(t, protocol, statestore.LockOptions{})
+		s := open(t, protocol)
 		at := table(t, s)
 		written, err := s.Create(ctx, at, text(`{"singer_state": {"a": 1}}`), nil)
 		if err != nil {
@@ -84,7 +84,7 @@ func TestVersionsAhead(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			ctx, conn := t.Context(), acctest.Conn(t)
-			s := open(t, chconn.Native, statestore.LockOptions{})
+			s := open(t, chconn.Native)
 			at := table(t, s)
 			exec(t, conn, fmt.Sprintf(`INSERT INTO %s (state_id, completed_state, version, is_deleted) SELECT ?, ?, %s, %d`,
 				quoted(at), tt.version, tt.deleted), at.StateID, `{"a": 1}`)
@@ -118,7 +118,7 @@ func TestVersionsAhead(t *testing.T) {
 
 // TestNoVersionLeft refuses to write over a version that nothing can follow.
 func TestNoVersionLeft(t *testing.T) {
-	s := open(t, chconn.Native, statestore.LockOptions{})
+	s := open(t, chconn.Native)
 	at := table(t, s)
 	exec(t, acctest.Conn(t), "INSERT INTO "+quoted(at)+" (state_id, version, is_deleted) VALUES (?, 18446744073709551615, 1)", at.StateID)
 	if _, err := s.Create(t.Context(), at, text(`{}`), nil); err == nil || !strings.Contains(err.Error(), "18446744073709551615") {
@@ -129,7 +129,7 @@ func TestNoVersionLeft(t *testing.T) {
 // TestPartialIsKept copies the pipeline's partial state inside the lock, unless it is set.
 func TestPartialIsKept(t *testing.T) {
 	ctx, conn := t.Context(), acctest.Conn(t)
-	s := open(t, chconn.Native, statestore.LockOptions{})
+	s := open(t, chconn.Native)
 	at := table(t, s)
 	const partial = `{"singer_state": {"bookmarks": {"b": 2}}}`
 	exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, partial_state, completed_state) VALUES (?, ?, ?)",
@@ -157,7 +157,7 @@ func TestPartialIsKept(t *testing.T) {
 // TestUnchangedWritesNothing: the same state in another spelling is no new row.
 func TestUnchangedWritesNothing(t *testing.T) {
 	ctx, conn := t.Context(), acctest.Conn(t)
-	s := open(t, chconn.Native, statestore.LockOptions{})
+	s := open(t, chconn.Native)
 	at := table(t, s)
 	written, err := s.Create(ctx, at, text(`{"singer_state":{"a":1.0,"b":"é"}}`), text(`{}`))
 	if err != nil {
@@ -181,7 +181,7 @@ var hostile = []string{
 func TestHostileNames(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
 		ctx, conn := t.Context(), acctest.Conn(t)
-		s := open(t, protocol, statestore.LockOptions{})
+		s := open(t, protocol)
 		at := table(t, s)
 		neighbour := at
 		if _, err := s.Create(ctx, neighbour, text(`{"n": 1}`), nil); err != nil {
@@ -239,7 +239,7 @@ func TestHostileNames(t *testing.T) {
 // TestLargePayload writes and reads 16 MB.
 func TestLargePayload(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
-		s := open(t, protocol, statestore.LockOptions{})
+		s := open(t, protocol)
 		at := table(t, s)
 		payload := `{"singer_state": {"bookmarks": "` + strings.Repeat(`it's \\ ? \u00e9 é`, 1<<20) + `"}}`
 		if len(payload) < 16<<20 {
@@ -258,7 +258,7 @@ func TestLargePayload(t *testing.T) {
 func TestDeduplication(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
 		ctx, conn := t.Context(), acctest.Conn(t)
-		s := open(t, protocol, statestore.LockOptions{})
+		s := open(t, protocol)
 		at := table(t, s)
 		for _, name := range []string{quoted(at), "`" + at.Database + "`.`" + at.Table + "_lock`"} {
 			exec(t, conn, "ALTER TABLE "+name+" MODIFY SETTING non_replicated_deduplication_window = 100")
@@ -336,7 +336,7 @@ func TestProfiles(t *testing.T) {
 // written, too.
 func TestMaterializedView(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
-		s := open(t, protocol, statestore.LockOptions{})
+		s := open(t, protocol)
 		at, conn := table(t, s), acctest.Conn(t)
 		exec(t, conn, "CREATE MATERIALIZED VIEW "+at.Database+".audit ENGINE = MergeTree ORDER BY state_id AS SELECT state_id, version FROM "+quoted(at))
 		if _, err := s.Create(t.Context(), at, text(`{"singer_state": {}}`), nil); err != nil {
@@ -351,7 +351,7 @@ func TestMaterializedView(t *testing.T) {
 // TestCreateOnce: of many creates of one entry in one process, one writes and the others find it.
 func TestCreateOnce(t *testing.T) {
 	ctx := t.Context()
-	s := open(t, chconn.Native, statestore.LockOptions{})
+	s := open(t, chconn.Native)
 	at := table(t, s)
 	var group sync.WaitGroup
 	results := make([]error, 4)
@@ -374,11 +374,11 @@ func TestCreateOnce(t *testing.T) {
 		t.Errorf("%d wrote and %d were refused, want 1 and 3", wrote, refused)
 	}
 	// Another process may take an equal entry over, and nothing else.
-	other := open(t, chconn.Native, statestore.LockOptions{})
+	other := open(t, chconn.Native)
 	if written, err := other.Create(ctx, at, text(`{ "singer_state": {} }`), nil); err != nil || !written.TookOver {
 		t.Errorf("an equal payload: %+v, %v", written, err)
 	}
-	if _, err := open(t, chconn.Native, statestore.LockOptions{}).Create(ctx, at, text(`{"singer_state": {"a": 1}}`), nil); !errors.As(err, new(*statestore.ExistsError)) {
+	if _, err := open(t, chconn.Native).Create(ctx, at, text(`{"singer_state": {"a": 1}}`), nil); !errors.As(err, new(*statestore.ExistsError)) {
 		t.Errorf("another payload: %v", err)
 	}
 }

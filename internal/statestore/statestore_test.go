@@ -33,9 +33,9 @@ func connection(e acctest.Endpoint, protocol chconn.Protocol) chconn.Config {
 }
 
 // open opens a store on the shared server.
-func open(t *testing.T, protocol chconn.Protocol, lock statestore.LockOptions) *statestore.Store {
+func open(t *testing.T, protocol chconn.Protocol) *statestore.Store {
 	t.Helper()
-	s, err := statestore.Open(statestore.Config{Connection: connection(acctest.Server(t), protocol), Lock: lock})
+	s, err := statestore.Open(statestore.Config{Connection: connection(acctest.Server(t), protocol)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func locks(t *testing.T, at statestore.Address) (n uint64) {
 func TestEntryLife(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
 		ctx := t.Context()
-		s := open(t, protocol, statestore.LockOptions{})
+		s := open(t, protocol)
 		at := table(t, s)
 		if _, err := s.Read(ctx, at); !errors.Is(err, statestore.ErrNotFound) {
 			t.Fatalf("read of nothing: %v", err)

@@ -13,7 +13,7 @@ import (
 func TestTableLife(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
 		ctx, conn := t.Context(), acctest.Conn(t)
-		s := open(t, protocol, statestore.LockOptions{})
+		s := open(t, protocol)
 		spec := statestore.TableSpec{
 			Database: acctest.Database(t), Name: "st`at.e-?", Comment: "it's ? \\ commented",
 			Settings: map[string]string{"min_age_to_force_merge_seconds": "100"},
@@ -106,7 +106,7 @@ func TestUnfit(t *testing.T) {
 			for _, table := range tt.tables {
 				exec(t, conn, strings.Replace(table, "%", database, 1))
 			}
-			s := open(t, chconn.Native, statestore.LockOptions{})
+			s := open(t, chconn.Native)
 			_, err := s.Table(t.Context(), database, "state")
 			var unfit *statestore.UnfitError
 			if len(tt.want) == 0 {
@@ -138,7 +138,7 @@ func TestLockTableThere(t *testing.T) {
 	ctx, database := t.Context(), acctest.Database(t)
 	exec(t, acctest.Conn(t), "CREATE TABLE "+database+`.state_lock (state_id String, lock_id String, locked_at DateTime DEFAULT now())
 		ENGINE = ReplacingMergeTree(locked_at) ORDER BY state_id TTL locked_at + INTERVAL 300 SECOND`)
-	s := open(t, chconn.Native, statestore.LockOptions{})
+	s := open(t, chconn.Native)
 	spec := statestore.TableSpec{Database: database, Name: "state", LockLayout: statestore.LayoutStrict}
 	if _, _, err := s.CreateTable(ctx, spec); !errors.As(err, new(*statestore.UnfitError)) {
 		t.Errorf("strict wanted: %v", err)

@@ -126,7 +126,7 @@ func (s *Store) put(ctx context.Context, table resolved, at Address, operation s
 		Completed: next.completed,
 		Partial:   next.partial,
 		Version:   stamp,
-		UpdatedAt: time.UnixMicro(int64(stamp)).UTC().Truncate(time.Millisecond), //nolint:gosec // stamp fits: see stamp.
+		UpdatedAt: time.UnixMicro(int64(stamp)).UTC().Truncate(time.Millisecond),
 	}
 	err = held.Write(ctx, lock.Write{
 		Insert: func(f chsql.Fence) chconn.Statement {
@@ -145,7 +145,7 @@ func (s *Store) put(ctx context.Context, table resolved, at Address, operation s
 		return outcome{}, err
 	}
 	result := outcome{Written: Written{Entry: entry}}
-	if ahead := time.Duration(stamp-now.now) * time.Microsecond; ahead > time.Second { //nolint:gosec // below 300 years.
+	if ahead := time.Duration(stamp-now.now) * time.Microsecond; ahead > time.Second {
 		result.Ahead = ahead
 	}
 	return result, nil
@@ -153,7 +153,7 @@ func (s *Store) put(ctx context.Context, table resolved, at Address, operation s
 
 // newestVersion is the largest version that has a successor: updated_at, the same instant, is a DateTime64,
 // which ends with the year 2299.
-var newestVersion = uint64(time.Date(2299, 12, 31, 23, 59, 59, 0, time.UTC).UnixMicro()) //nolint:gosec // positive.
+var newestVersion = uint64(time.Date(2299, 12, 31, 23, 59, 59, 0, time.UTC).UnixMicro())
 
 // stamp is the version of the next write: the server's time, or one more than what is stored.
 func (s stored) stamp() (uint64, error) {
