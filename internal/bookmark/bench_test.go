@@ -13,16 +13,16 @@ const megabyte = 1 << 20
 
 // shapes are payloads of a size in bytes, each hard for another part of the code.
 func shapes(size int) map[string]string {
-	fill := func(open, close string, item func(i int) string) string {
+	fill := func(opening, closing string, item func(i int) string) string {
 		var b strings.Builder
-		b.WriteString(`{"singer_state":` + open)
+		b.WriteString(`{"singer_state":` + opening)
 		for i := 0; b.Len() < size-40; i++ {
 			if i > 0 {
 				b.WriteByte(',')
 			}
 			b.WriteString(item(i))
 		}
-		b.WriteString(close + "}")
+		b.WriteString(closing + "}")
 		return b.String()
 	}
 	random := rand.New(rand.NewSource(1))

@@ -122,7 +122,7 @@ func TestCompare(t *testing.T) {
 		{`{"r":{"partitions":[` + web + `,` + api + `]}}`, `{"r":{}}`, "r: bookmark vanishes"},
 		{`{"r":{"partitions":[` + web + `]}}`, `{}`, "r: bookmark vanishes (was 2026-11-19T23:59:59Z)"},
 		{`{"r":{"partitions":[` + web + `]}}`, `{"r":{"partitions":[` + api + `,` + web + `]}}`, ""},
-		{`{"r":{"partitions":[` + partition(`{"shop":1}`, `5`) + `]}}`, `{"r":{"partitions":[` + partition(`{"shop":1.0}`, `5`) + `]}}`, ""},
+		{`{"r":{"partitions":[` + partition(`{"shop":-1}`, `5`) + `]}}`, `{"r":{"partitions":[` + partition(`{"shop":-1.0}`, `5`) + `]}}`, ""},
 		{`{"r":{"partitions":[` + partition(`{"shop":1}`, `5`) + `]}}`, `{"r":{"partitions":[` + partition(`{"shop":"1"}`, `5`) + `]}}`, "r [shop=1]: bookmark vanishes (was 5)"},
 		{`{"r":{"partitions":[{"replication_key_value":5},{"replication_key_value":6}]}}`, `{"r":{"partitions":[{"replication_key_value":5},{"replication_key_value":5}]}}`, "r [#2]: replication_key_value goes from 6 to 5 (1 back)"},
 		{`{"r":{"partitions":[` + partition(`{"a":1}`, `{"partitions":[`+partition(`{"b":2}`, `5`)+`]}`) + `]}}`, `{"r":{"partitions":[` + partition(`{"a":1}`, `{"partitions":[`+partition(`{"b":2}`, `4`)+`]}`) + `]}}`, "r [a=1; b=2]: replication_key_value.replication_key_value goes from 5 to 4 (1 back)"},

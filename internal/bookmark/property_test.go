@@ -70,7 +70,7 @@ func TestAgreesWithPython(t *testing.T) {
 		case 0:
 			other = g.object(3)
 		case 1:
-			other = g.mutate(doc).(map[int]any)
+			other = g.mutateObject(doc)
 		}
 		pairs[i] = [2]string{g.spell(doc), g.spell(other)}
 		line, err := json.Marshal(pairs[i])
@@ -79,7 +79,7 @@ func TestAgreesWithPython(t *testing.T) {
 		}
 		input.Write(append(line, '\n'))
 	}
-	cmd := exec.Command(python, "-c", reference)
+	cmd := exec.CommandContext(t.Context(), python, "-c", reference)
 	cmd.Stdin = strings.NewReader(input.String())
 	cmd.Stderr = os.Stderr
 	output, err := cmd.Output()
@@ -193,21 +193,7 @@ func (g generator) number() decimalNumber {
 func (g generator) mutate(v any) any {
 	switch v := v.(type) {
 	case map[int]any:
-		changed := map[int]any{}
-		target := g.IntN(len(v) + 2)
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			value := v[key]
-			if target == 0 {
-				value = g.mutate(value)
-			}
-			if target--; target != 0 || g.IntN(4) > 0 {
-				changed[key] = value
-			}
-		}
-		if target == 0 {
-			changed[g.IntN(len(spellings))] = g.value(1)
-		}
-		return changed
+		return g.mutateObject(v)
 	case []any:
 		if len(v) > 0 && g.IntN(2) == 0 {
 			changed := slices.Clone(v)
@@ -219,6 +205,21 @@ func (g generator) mutate(v any) any {
 	default:
 		return g.value(1)
 	}
+}
+
+func (g generator) mutateObject(v map[int]any) map[int]any {
+	changed := maps.Clone(v)
+	keys := slices.Sorted(maps.Keys(v))
+	switch i := g.IntN(len(keys) + 2); {
+	case i == len(keys):
+	case i > len(keys):
+		changed[g.IntN(len(spellings))] = g.value(1)
+	case g.IntN(4) == 0:
+		delete(changed, keys[i])
+	default:
+		changed[keys[i]] = g.mutate(v[keys[i]])
+	}
+	return changed
 }
 
 func (g generator) spell(v any) string {

@@ -75,8 +75,8 @@ func (t *timeScanner) digits(n int) int {
 }
 
 // skip passes over the next byte if it is one of those given.
-func (t *timeScanner) skip(any string) bool {
-	if t.rest == "" || strings.IndexByte(any, t.rest[0]) < 0 {
+func (t *timeScanner) skip(set string) bool {
+	if t.rest == "" || strings.IndexByte(set, t.rest[0]) < 0 {
 		return false
 	}
 	t.rest = t.rest[1:]
