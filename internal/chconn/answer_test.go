@@ -193,6 +193,15 @@ func TestGivenUpBeforeSent(t *testing.T) {
 	}
 }
 
+// A statement that has ended is not there to be killed, which is no error.
+func TestKillEnded(t *testing.T) {
+	onBoth(t, func(t *testing.T, c *chconn.Client) {
+		if err := c.Kill(context.Background(), uuid.NewString()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A statement that was given up while it was being delivered is never delivered later.
 func TestNotDeliveredLater(t *testing.T) {
 	random := make([]byte, 32<<20) // no compression makes it fit into the buffers on the way

@@ -143,7 +143,10 @@ func (c *Client) Kill(ctx context.Context, queryID string) error {
 	if err != nil {
 		return err
 	}
-	return beside.query(ctx, request{Statement: kill, text: text}, func(Row) error { return nil })
+	// As a statement without rows: the driver takes an answer without any block for a broken connection.
+	run := func(ctx context.Context, db driver.Conn, _ *exchange) error { return db.Exec(ctx, text) }
+	_, err = beside.repeat(ctx, request{Statement: kill, text: text}, run, func(_ *exchange, err error) bool { return transient(err) })
+	return err
 }
 
 // limit adds the statement's timeout.

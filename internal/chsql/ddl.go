@@ -96,6 +96,12 @@ WHERE database = ? AND name IN ?`,
 	}
 }
 
+// Exists tells whether a table is there: one UInt8. Unlike the system tables, which leave out what a user may
+// not see, it is an error for a user who may not know.
+func (t Table) Exists() Query {
+	return Query{Text: "EXISTS TABLE " + t.String(), Settings: reading()}
+}
+
 // Columns describes the columns of tables of one database.
 // Columns: table, name, type, default_kind, default_expression: all String; in the order of the table.
 func Columns(database string, tables ...string) Query {

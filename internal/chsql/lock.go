@@ -197,16 +197,17 @@ ORDER BY state_id, lock_id`, l.holderColumn(), l, where)
 }
 
 // Left tells what a Release left. One row: unfinished UInt64, mutations of the lock table that are not done
-// (a plain DELETE in flight can bring masked rows back); left UInt64, claims of the lock_id.
+// (a plain DELETE in flight can bring masked rows back); left UInt64, claims of the lock_id on the given
+// state_ids.
 //
 // Both are scalar subqueries, since those are evaluated one after the other in the order of the list, and
 // the rows must be counted after the mutations were.
-func (l LockTable) Left(lockID string) Query {
+func (l LockTable) Left(lockID string, ids []string) Query {
 	return Query{
 		Text: fmt.Sprintf(`SELECT
     ifNull((SELECT count() FROM system.mutations WHERE database = ? AND table = ? AND NOT is_done), 1),
-    ifNull((SELECT count() FROM %s WHERE lock_id = ?), 1)`, l),
-		Args:     []any{l.Database, l.Name, lockID},
+    ifNull((SELECT count() FROM %s WHERE lock_id = ? AND state_id IN ?), 1)`, l),
+		Args:     []any{l.Database, l.Name, lockID, ids},
 		Settings: reading(),
 	}
 }

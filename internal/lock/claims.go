@@ -64,6 +64,7 @@ func (l *Locker) Break(ctx context.Context, table chsql.LockTable, stateID, lock
 		}
 		c := l.newClaim(table, []string{stateID})
 		c.fence.LockID = lockID
+		c.serverExpires = found.LockedAt.Add(c.fence.Stale)
 		return found, c.release(ctx, releaseTimeout)
 	}
 	return Claim{}, &NotHeldError{Table: table.String(), StateID: stateID, LockID: lockID, Held: claims}

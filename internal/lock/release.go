@@ -66,12 +66,22 @@ func (c *claim) releaseOnce(ctx context.Context, patch *bool) error {
 		}
 	}
 	for ids := range slices.Chunk(c.ids, releaseChunk) {
-		st := newStatement("lock.release", c.fence.Lock.Release(c.fence.LockID, ids, *patch))
-		if _, err := c.locker.db.Exec(ctx, st); err != nil {
-			return fmt.Errorf("delete claims: %w", err)
+		if err := c.releaseChunk(ctx, ids, patch); err != nil {
+			return err
 		}
 	}
-	unfinished, left, err := c.left(ctx)
+	return nil
+}
+
+// releaseChunk does that for some of the state_ids.
+func (c *claim) releaseChunk(ctx context.Context, ids []string, patch *bool) error {
+	st := newStatement("lock.release", c.fence.Lock.Release(c.fence.LockID, ids, *patch))
+	if _, err := c.locker.db.Exec(ctx, st); err != nil {
+		return fmt.Errorf("delete claims: %w", err)
+	}
+	var unfinished, left uint64
+	st = newStatement("lock.left", c.fence.Lock.Left(c.fence.LockID, ids))
+	err := c.locker.db.Query(ctx, st, func(r chconn.Row) error { return r.Scan(&unfinished, &left) })
 	switch {
 	case err != nil:
 		return fmt.Errorf("read back claims: %w", err)
@@ -82,13 +92,6 @@ func (c *claim) releaseOnce(ctx context.Context, patch *bool) error {
 		return errLeft
 	}
 	return nil
-}
-
-// left reads how many mutations of the lock table are unfinished, and how many claims of ours are left.
-func (c *claim) left(ctx context.Context) (unfinished, left uint64, err error) {
-	st := newStatement("lock.left", c.fence.Lock.Left(c.fence.LockID))
-	err = c.locker.db.Query(ctx, st, func(r chconn.Row) error { return r.Scan(&unfinished, &left) })
-	return unfinished, left, err
 }
 
 // newStatement gives a statement that needs no state_ids beside its text.

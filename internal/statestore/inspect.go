@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,7 +64,23 @@ func (s *Store) describe(ctx context.Context, database string, names ...string) 
 	return tables, err
 }
 
-// engine splits an engine clause such as "ReplicatedReplacingMergeTree('/path', '{replica}', version) ORDER BY ..."
+// absent makes sure that a table which the system tables do not show is not there: they leave out what the
+// user may not see, and what is taken for gone is forgotten and made again. It returns nil if it is not there.
+func (s *Store) absent(ctx context.Context, table chsql.Table) error {
+	there, err := query(ctx, s, statement("table.exists", table.Exists()), func(r chconn.Row) (found uint8, err error) { return found, r.Scan(&found) })
+	var serverErr *chconn.ServerError
+	switch {
+	case errors.As(err, &serverErr) && (serverErr.Code == chconn.CodeUnknownDatabase || serverErr.Code == chconn.CodeUnknownTable):
+		return nil
+	case err != nil:
+		return err
+	case there[0] == 1:
+		return fmt.Errorf("table %s exists, but system.tables does not show it: does the user have SELECT on it?", table)
+	}
+	return nil
+}
+
+// family splits an engine clause such as "ReplicatedReplacingMergeTree('/path', '{replica}', version) ORDER BY ..."
 // into the family, without the prefixes that mean the same layout, and its column arguments.
 func (d description) family() (family string, columns []string) {
 	family = strings.TrimPrefix(strings.TrimPrefix(d.engine, "Replicated"), "Shared")

@@ -128,6 +128,9 @@ func (s *Store) inspect(ctx context.Context, name chsql.Table) (resolved, error)
 	}
 	state, lockTable := found[name.Name], found[lockName]
 	if state == nil {
+		if err := s.absent(ctx, name); err != nil {
+			return resolved{}, err
+		}
 		return resolved{}, &NoTableError{Database: name.Database, Table: name.Name, Missing: "table"}
 	}
 	var reasons misfits
@@ -141,6 +144,9 @@ func (s *Store) inspect(ctx context.Context, name chsql.Table) (resolved, error)
 		},
 	}
 	if lockTable == nil {
+		if err := s.absent(ctx, result.lock.Table); err != nil {
+			return resolved{}, err
+		}
 		reasons.add("the lock table %s is missing; Meltano makes it on its first run, or drop and create this table", lockName)
 	} else {
 		result.lock.Strict, result.lock.Holder = reasons.checkLock(lockTable)

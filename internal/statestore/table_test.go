@@ -7,6 +7,7 @@ import (
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/embedded"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/statestore"
 )
 
@@ -146,5 +147,36 @@ func TestLockTableThere(t *testing.T) {
 	spec.LockLayout = ""
 	if table, _, err := s.CreateTable(ctx, spec); err != nil || table.LockLayout != statestore.LayoutMeltano {
 		t.Errorf("%+v, %v", table, err)
+	}
+}
+
+// TestHiddenTable: a table that the user may not see is not taken for gone.
+func TestHiddenTable(t *testing.T) {
+	server := acctest.PrivateServer(t, embedded.Options{Users: []embedded.User{
+		{Name: "blind", Grants: []string{"GRANT SELECT ON other.*"}},
+		{Name: "half", Grants: []string{"GRANT SELECT ON meltano.state"}},
+	}})
+	endpoint := acctest.EndpointOf(server)
+	for _, name := range []string{"default", "blind", "half"} {
+		for _, protocol := range chconn.Protocols() {
+			endpoint.Username = name
+			s, err := statestore.Open(statestore.Config{Connection: connection(endpoint, protocol)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "default" {
+				if _, _, err := s.CreateTable(t.Context(), statestore.TableSpec{Database: "meltano", Name: "state", CreateDatabase: true}); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			_, err = s.Read(t.Context(), statestore.Address{Database: "meltano", Table: "state", StateID: "x"})
+			if grant, ok := statestore.MissingGrant(err); !ok || errors.Is(err, statestore.ErrNotFound) {
+				t.Errorf("%s over %s: %q, %v", name, protocol, grant, err)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
