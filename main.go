@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"os/signal"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/provider"
@@ -25,6 +28,9 @@ var version = "dev"
 // closeTimeout bounds the release of what is still held when Terraform is done with us. Terraform kills a
 // plugin 2 s after it asked it to end.
 const closeTimeout = 1500 * time.Millisecond
+
+// parentInterval is how often it is looked whether Terraform still lives.
+const parentInterval = time.Second
 
 func main() {
 	showVersion := flag.Bool("version", false, "print the version and exit")
@@ -44,17 +50,36 @@ func serve(ctx context.Context, debug bool) error {
 	quietSDK(os.Environ(), os.Setenv)
 
 	p := ours.New(version)
+	// A lock that is still held at the end was not released in time, or never asked to be.
+	end := sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+		defer cancel()
+		p.Close(ctx)
+	})
+	if !debug {
+		go endWithParent(end)
+	}
 	err := providerserver.Serve(ctx, func() provider.Provider { return p }, providerserver.ServeOpts{
 		Address:         address,
 		Debug:           debug,
 		ProtocolVersion: 6,
 	})
-
-	// A lock that is still held here was not released in time, or never asked to be.
-	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
-	defer cancel()
-	p.Close(ctx)
+	end()
 	return err
+}
+
+// endWithParent ends this process if Terraform dies without having ended it, as after kill -9: nobody else would, and
+// it would renew its locks for ever. A SIGTERM that is sent to all processes of a job is left to Terraform, as a Ctrl-C
+// is: it asks us to stop. Where the system keeps no parent, such as Windows, this does nothing.
+func endWithParent(end func()) {
+	signal.Ignore(syscall.SIGTERM)
+	parent := os.Getppid()
+	for range time.Tick(parentInterval) {
+		if os.Getppid() != parent {
+			end()
+			os.Exit(1)
+		}
+	}
 }
 
 // quietSDK turns the logs of the plugin SDK off unless the environment asks for some log. The SDK writes them at

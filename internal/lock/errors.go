@@ -95,7 +95,11 @@ type ReleaseError struct {
 }
 
 func (e *ReleaseError) Error() string {
-	return fmt.Sprintf("lock %s in %s not released; it expires at %s: %v", e.LockID, e.Table, e.Expires.UTC().Format(time.RFC3339), e.Err)
+	expires := ""
+	if !e.Expires.IsZero() {
+		expires = "; it expires at " + e.Expires.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("lock %s in %s not released%s: %v", e.LockID, e.Table, expires, e.Err)
 }
 
 func (e *ReleaseError) Unwrap() error { return e.Err }

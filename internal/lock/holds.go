@@ -62,8 +62,17 @@ func (h *Hold) RenewEvery() time.Duration { return h.claim.renewInterval() }
 // succeed.
 func (h *Hold) Renew(ctx context.Context) error { return h.claim.renew(ctx) }
 
-// Release ends the hold. It returns the *LostError if the lock was lost meanwhile, or a *ReleaseError.
-func (h *Hold) Release(ctx context.Context) error { return h.release(ctx, releaseTimeout) }
+// Release ends the hold. Calls of Do that run under it are waited for first, as long as one would wait for a
+// lock: whoever releases need not know of them. It returns the *LostError if the lock was lost meanwhile, or
+// a *ReleaseError.
+func (h *Hold) Release(ctx context.Context) error {
+	c := h.claim
+	leave, err := c.locker.queue.enter(context.WithoutCancel(ctx), c.fence.Lock, c.ids, c.locker.options.Timeout)
+	if err == nil {
+		defer leave()
+	}
+	return h.release(ctx, releaseTimeout)
+}
 
 func (h *Hold) release(ctx context.Context, timeout time.Duration) error {
 	l := h.claim.locker

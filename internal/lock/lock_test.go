@@ -525,6 +525,36 @@ func TestHold(t *testing.T) {
 	})
 }
 
+// TestReleaseWaitsForWork: what shares a hold need not be ordered before its release.
+func TestReleaseWaitsForWork(t *testing.T) {
+	everywhere(t, func(t *testing.T, f fixture, db *spy) {
+		l := locker(t, db, f.quick())
+		hold, err := l.Hold(t.Context(), f.lock, []string{"x"}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		released := make(chan error, 1)
+		err = l.Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
+			go func() { released <- hold.Release(t.Context()) }()
+			select {
+			case err := <-released:
+				t.Fatalf("released under the work: %v", err)
+			case <-time.After(300 * time.Millisecond):
+			}
+			return held.Write(ctx, f.write(1, 0, "x"))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-released; err != nil {
+			t.Fatal(err)
+		}
+		if n := f.claims(t); n != 0 {
+			t.Errorf("%d claims left", n)
+		}
+	})
+}
+
 // TestLostHold remembers that a hold was lost: nothing is written under it, and its release says so.
 func TestLostHold(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
