@@ -73,7 +73,7 @@ func (w *Workspace) Run(tb testing.TB, args ...string) (output string, exitCode 
 func (w *Workspace) Start(tb testing.TB, args ...string) *Command {
 	tb.Helper()
 	terraform := cmp.Or(os.Getenv("TF_ACC_TERRAFORM_PATH"), "terraform")
-	c := &Command{done: make(chan struct{}), Cmd: exec.Command(terraform, args...)} //nolint:noctx // It is interrupted at the end, see below.
+	c := &Command{done: make(chan struct{}), Cmd: exec.Command(terraform, args...)}
 	c.Dir, c.Env, c.Stdout, c.Stderr = w.Dir, w.env, &c.printed, &c.printed
 	if err := c.Cmd.Start(); err != nil {
 		tb.Fatal(err)
@@ -131,14 +131,14 @@ var built struct {
 
 // build builds the provider into a folder of its own.
 func build() (dir string, err error) {
-	goMod, err := exec.Command("go", "env", "GOMOD").Output() //nolint:noctx // It takes no time.
+	goMod, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the source: %w", err)
 	}
 	if dir, err = os.MkdirTemp("", "clickhousestate-test-"); err != nil {
 		return "", fmt.Errorf("make a folder for the provider: %w", err)
 	}
-	command := exec.Command("go", "build", "-o", filepath.Join(dir, "terraform-provider-clickhousestate"), ".") //nolint:noctx // The test's own timeout bounds it.
+	command := exec.Command("go", "build", "-o", filepath.Join(dir, "terraform-provider-clickhousestate"), ".")
 	command.Dir = filepath.Dir(strings.TrimSpace(string(goMod)))
 	if output, err := command.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("build the provider: %w\n%s", err, output)

@@ -27,6 +27,9 @@ var permissions = []struct {
 	{"apply tables", nil, applyTable},
 	{"change tables", []int{2}, changeTable},
 	{"create the database", []int{2}, createDatabase},
+	{"look at locks", nil, lookAtLocks},
+	{"hold locks", nil, holdLock},
+	{"break a lock", nil, breakLock},
 }
 
 func refresh(ctx context.Context, s *statestore.Store, database, _ string) error {
@@ -83,6 +86,24 @@ func createAndDrop(ctx context.Context, s *statestore.Store, spec statestore.Tab
 	if err == nil {
 		err = s.DropTable(ctx, spec.Database, spec.Name)
 	}
+	return err
+}
+
+func lookAtLocks(ctx context.Context, s *statestore.Store, database, _ string) error {
+	_, err := s.Locks(ctx, database, "state", nil)
+	return err
+}
+
+func holdLock(ctx context.Context, s *statestore.Store, database, id string) error {
+	hold, err := s.Hold(ctx, database, "state", []string{id}, 0)
+	if err != nil {
+		return err
+	}
+	return hold.Release(ctx)
+}
+
+func breakLock(ctx context.Context, s *statestore.Store, database, id string) error {
+	_, err := s.BreakLock(ctx, statestore.Address{Database: database, Table: "state", StateID: "locked " + id}, "rival of "+id)
 	return err
 }
 
@@ -164,6 +185,10 @@ func prepare(t *testing.T, server *embedded.Server, accounts []account) {
 			_, _, err = store.CreateTable(t.Context(), statestore.TableSpec{Database: a.database, Name: "state", CreateDatabase: true})
 			if err == nil {
 				_, err = store.Create(t.Context(), statestore.Address{Database: a.database, Table: "state", StateID: "dev:there"}, &state, nil)
+			}
+			if err == nil {
+				err = conn.Exec(t.Context(), "INSERT INTO "+a.database+".state_lock (state_id, lock_id) "+
+					"SELECT 'locked ' || id, 'rival of ' || id FROM (SELECT arrayJoin(['dev:native', 'dev:http', 'dev:x']) AS id)")
 			}
 		}
 		if err != nil {

@@ -40,7 +40,7 @@ func (a *breakLockAction) Schema(_ context.Context, _ action.SchemaRequest, resp
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Breaks the lock that a dead process left behind, before it is stale. It removes exactly the lock that is named, and refuses if another one is held.\n\n" +
 			"~> **Make sure that the holder is dead.** A run of Meltano that is still alive does not notice, and writes its state at its end beside whoever locked next. A Terraform apply notices, writes nothing more and fails.\n\n" +
-			"Needs Terraform 1.14. Before that, run the statement that the error of the waiting apply shows. See the guide [Locking](../guides/locking).",
+			"Needs Terraform 1.14 or newer. With older ones, run the statement that the error of the waiting apply shows. See the guide [Locking](../guides/locking).",
 		Attributes: map[string]schema.Attribute{
 			"state_id": schema.StringAttribute{
 				Required:            true,

@@ -61,8 +61,10 @@ func TestBreakLock(t *testing.T) {
 			config attrs
 			want   []string
 		}{
-			"another lock_id": {attrs{"state_id": "dev:a", "lock_id": "00000000-0000-4000-8000-000000000002"},
-				[]string{"Unable to break lock", "Nothing was removed", "lock_id " + foreignLockID + ", held by a Meltano client", " ago)"}},
+			"another lock_id": {
+				attrs{"state_id": "dev:a", "lock_id": "00000000-0000-4000-8000-000000000002"},
+				[]string{"Unable to break lock", "Nothing was removed", "lock_id " + foreignLockID + ", held by a Meltano client", " ago)"},
+			},
 			"not locked":  {attrs{"state_id": "dev:c", "lock_id": foreignLockID}, []string{"Nothing was removed: nobody holds"}},
 			"no lock_id":  {attrs{"state_id": "dev:a", "lock_id": ""}, []string{"string length must be at least 1"}},
 			"other table": {attrs{"state_id": "dev:a", "lock_id": foreignLockID, "table": "other"}, []string{"table " + s.database + "/other does not exist"}},

@@ -23,7 +23,7 @@ func TestLocks(t *testing.T) {
 	config := func(value string) string {
 		return s.config(fmt.Sprintf(`
 resource "clickhousestate_entry" "e" {
-  count           = 20
+  count           = 10
   state_id        = "dev:${count.index}"
   completed_state = jsonencode({ singer_state = { value = %q } })
 }

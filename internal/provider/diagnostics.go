@@ -123,7 +123,7 @@ func advise(a attempt, err error) string {
 	case errors.As(err, &notHeld):
 		return adviseNotHeld(notHeld)
 	case errors.As(err, &lost):
-		return "The lock was lost while it was held, so nothing is written under it any more. Run plan again to see what is stored, then apply. If it happens again, look for a server or a network that stalls, or raise lock.stale_after."
+		return "The lock was lost while it was held, so nothing is written under it any more. Run plan again to see what is stored, then apply. If nobody broke it and it happens again, look for a server or a network that stalls, or raise lock.stale_after."
 	case errors.As(err, &uncertain):
 		return fmt.Sprintf("The write was sent as version %d, but could not be confirmed as what is stored now. Run plan again: it shows what is.", uncertain.Stamp)
 	case denied:

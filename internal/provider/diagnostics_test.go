@@ -24,11 +24,10 @@ func TestAddError(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"exists": {&statestore.ExistsError{Address: at, Version: 7}, []string{"with version 7", `  terraform import <address> 'meltano/state/dev:it'\''s'`, `id = "meltano/state/dev:it's"`}},
-		"moved":  {&statestore.MovedError{Address: at, Planned: 7, Found: 9}, []string{"run plan again", "planned version 7, found 9"}},
-		"gone":   {&statestore.MovedError{Address: at, Planned: 7, Gone: true}, []string{"run plan again", "deleted since it was planned"}},
-		"busy": {&statestore.BusyError{StateID: at.StateID, LockID: "42", Holder: "me@here", Since: noon, Stale: noon.Add(300 * time.Second)},
-			[]string{"holder    me@here", "lock_id   42", "since     2026-01-02T12:00:00Z", "stale     2026-01-02T12:05:00Z"}},
+		"exists":              {&statestore.ExistsError{Address: at, Version: 7}, []string{"with version 7", `  terraform import <address> 'meltano/state/dev:it'\''s'`, `id = "meltano/state/dev:it's"`}},
+		"moved":               {&statestore.MovedError{Address: at, Planned: 7, Found: 9}, []string{"run plan again", "planned version 7, found 9"}},
+		"gone":                {&statestore.MovedError{Address: at, Planned: 7, Gone: true}, []string{"run plan again", "deleted since it was planned"}},
+		"busy":                {&statestore.BusyError{StateID: at.StateID, LockID: "42", Holder: "me@here", Since: noon, Stale: noon.Add(300 * time.Second)}, []string{"holder    me@here", "lock_id   42", "since     2026-01-02T12:00:00Z", "stale     2026-01-02T12:05:00Z"}},
 		"busy with Meltano":   {&statestore.BusyError{LockID: "42", Since: noon}, []string{"a Meltano client"}},
 		"busy with nobody":    {&statestore.BusyError{}, []string{"Others kept taking the lock"}},
 		"lost":                {&statestore.LostError{LockID: "42", Reason: "swept"}, []string{"nothing is written under it", "swept"}},

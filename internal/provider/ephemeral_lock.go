@@ -51,13 +51,13 @@ func (r *lockEphemeralResource) Metadata(_ context.Context, _ ephemeral.Metadata
 // Schema describes a lock.
 func (r *lockEphemeralResource) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The lock of one or more pipelines, held while Terraform works on what depends on it: a maintenance window in which none of them runs. " +
+		MarkdownDescription: "The lock of one or more pipelines, held while Terraform works on what depends on it: a maintenance window. " +
 			"Meltano waits for the lock for 30 s and then fails the run. Resources that are to happen inside name it in `depends_on`; entries of the same provider configuration do not wait for it.\n\n" +
 			"It renews itself, however long it is held. If it is lost all the same, for example because somebody broke it, every later write under it fails and writes nothing. " +
 			"It is released when everything that depends on it is done, and also after an error or Ctrl-C; only after a crash it stays until it is stale.\n\n" +
 			"~> Terraform opens ephemeral resources in every plan and again in every apply, even if there is nothing to change: **each plan takes the lock for as long as it runs**, and waits for it. " +
-			"`terraform destroy` takes it in its plan, but not while it destroys.\n\n" +
-			"Needs Terraform 1.11 or OpenTofu 1.11. See the guide [Locking](../guides/locking).",
+			"`terraform destroy` takes it in its plan, but not while it destroys. So the user needs the rights of an apply on the lock table for a plan as well.\n\n" +
+			"Needs Terraform 1.11 or OpenTofu 1.11, or newer. See the guide [Locking](../guides/locking).",
 		Attributes: map[string]schema.Attribute{
 			"state_ids": schema.SetAttribute{
 				ElementType:         types.StringType,

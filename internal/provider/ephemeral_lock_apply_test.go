@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,12 +19,6 @@ import (
 
 // These tests run the real Terraform with the real provider, each in processes of their own: what they are about is when
 // Terraform opens and closes a lock, and what is left after signals and crashes.
-
-// workspace makes a workspace for a configuration of the scenario.
-func (s scenario) workspace(t *testing.T, body string, more ...string) *acctest.Workspace {
-	t.Helper()
-	return acctest.NewWorkspace(t, s.config(body, more...))
-}
 
 // lockBlock is the configuration of an ephemeral lock on state_ids.
 func lockBlock(stateIDs ...string) string {
@@ -37,59 +32,6 @@ func entryBlock(stateID, value string, lines ...string) string {
 }
 
 const insideWindow = "  depends_on = [ephemeral.clickhousestate_lock.window]"
-
-// A gate is a step of an apply that waits until the test opens it.
-type gate struct{ name, reached, opened string }
-
-func newGate(t *testing.T, name string) gate {
-	t.Helper()
-	dir := t.TempDir()
-	return gate{name: name, reached: filepath.Join(dir, "reached"), opened: filepath.Join(dir, "opened")}
-}
-
-// block is the gate's configuration.
-func (g gate) block(dependsOn ...string) string {
-	return fmt.Sprintf(`resource "terraform_data" %q {
-  provisioner "local-exec" {
-    command = "touch '%s'; while [ ! -e '%s' ]; do sleep 0.1; done"
-  }
-  depends_on = [%s]
-}
-`, g.name, g.reached, g.opened, strings.Join(dependsOn, ", "))
-}
-
-// await waits until the apply has come to the gate.
-func (g gate) await(t *testing.T, apply *acctest.Command) {
-	t.Helper()
-	await(t, time.Minute, g.name+" is reached", func() bool {
-		if !apply.Running() {
-			output, _ := apply.Wait(t)
-			t.Fatalf("Terraform ended before %s:\n%s", g.name, output)
-		}
-		_, err := os.Stat(g.reached)
-		return err == nil
-	})
-}
-
-func (g gate) open(t *testing.T) {
-	t.Helper()
-	if err := os.WriteFile(g.opened, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// await waits for a condition, and returns how long it took.
-func await(t *testing.T, limit time.Duration, what string, condition func() bool) time.Duration {
-	t.Helper()
-	start := time.Now()
-	for !condition() {
-		if time.Since(start) > limit {
-			t.Fatalf("after %s still not: %s", limit, what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return time.Since(start)
-}
 
 // ours counts claims of the provider.
 func (s scenario) ours(t *testing.T) uint64 {
@@ -117,16 +59,6 @@ func (s scenario) provider(t *testing.T, stateID string) *os.Process {
 		t.Fatal(err)
 	}
 	return process
-}
-
-// signal sends a signal to processes.
-func signal(t *testing.T, what os.Signal, to ...*os.Process) {
-	t.Helper()
-	for _, process := range to {
-		if err := process.Signal(what); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // slowDown makes every write of the state table wait for an expression: a write is done when the views behind it are.
@@ -305,12 +237,29 @@ func TestLock_killed(t *testing.T) {
 	if output, code := w.Run(t, "apply", "-auto-approve"); code != 0 {
 		t.Fatalf("apply ended with %d:\n%s", code, output)
 	}
-	if written := time.UnixMicro(int64(s.live(t)["dev:a"].version)); written.Before(lockedAt.Add(300 * time.Second)) { //nolint:gosec // it fits
+	if written := time.UnixMicro(int64(s.live(t)["dev:a"].version)); written.Before(lockedAt.Add(300 * time.Second)) {
 		t.Errorf("written at %s, before the claim of %s was stale", written, lockedAt)
 	}
 	if claims := s.claims(t); len(claims) != 0 {
 		t.Errorf("claims %v are left", claims)
 	}
+}
+
+// A Terraform that is killed takes its provider with it, which releases its locks first; it would renew them for ever.
+// A SIGTERM that reaches the provider as well, as when a job is cancelled, is Terraform's business.
+func TestLock_orphaned(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, protocolNative)
+	s.newTable(t)
+	window := newGate(t, "window")
+	apply := s.workspace(t, lockBlock("dev:a")+window.block("ephemeral.clickhousestate_lock.window")).Start(t, "apply", "-auto-approve")
+	window.await(t, apply)
+	provider := s.provider(t, "dev:a")
+	signal(t, syscall.SIGTERM, provider)
+	signal(t, os.Kill, apply.Process)
+	await(t, 5*time.Second, "the lock is released", func() bool { return s.ours(t) == 0 })
+	await(t, 5*time.Second, "the provider has ended", func() bool { return provider.Signal(syscall.Signal(0)) != nil })
+	window.open(t)
 }
 
 // A lock is held beyond its lease, against a peer that sweeps and wants it. When it is removed by force, nothing more is
@@ -346,11 +295,22 @@ func TestLock_lease(t *testing.T) {
 		t.Errorf("stored %v, want dev:kept, written under the lock", live)
 	}
 
-	s.unlock(t)
+	// A renewal that is under way brings the claim back: it counts as removed when the next one has not found it either.
+	var gone time.Time
+	await(t, time.Minute, "the claims stay away", func() bool {
+		if s.ours(t) > 0 {
+			s.unlock(t)
+			gone = time.Now()
+		}
+		return time.Since(gone) > lease*time.Second*3/10
+	})
 	removed.open(t)
 	output, code := apply.Wait(t)
 	if code == 0 || !refused("The lock was lost while it was held").MatchString(output) {
 		t.Errorf("apply ended with %d, want an error about the lost lock:\n%s", code, output)
+	}
+	if !strings.Contains(output, "Renewal complete") {
+		t.Errorf("Terraform has not renewed the lock:\n%s", output)
 	}
 	if rows := s.count(t, "state"); rows != 1 {
 		t.Errorf("%d rows, want that of dev:kept alone", rows)
@@ -379,7 +339,8 @@ func TestLock_race(t *testing.T) {
 	}
 	peers := make(chan error)
 	for range 2 {
-		peer := meltano.New(acctest.Conn(t), meltano.Options{Database: s.database, Timeout: 2 * time.Minute})
+		// A peer that stalls for longer than its settle enters beside another peer, which is not what this is about.
+		peer := meltano.New(acctest.Conn(t), meltano.Options{Database: s.database, Settle: 3 * time.Second, Timeout: 2 * time.Minute})
 		go func() { peers <- enterAndExit(t.Context(), peer, journal) }()
 	}
 	for range 2 {

@@ -150,7 +150,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 						Optional: true,
 						MarkdownDescription: "How long to wait before a decision that a claim on its way could change: when a rival was seen, on a lock table that Meltano made, or on replicas. " +
 							"Default: `1s`, as Meltano has it. Must be shorter than `timeout`. Raise it above the lag of replicas.",
-						Validators: []validator.String{durationValidator{min: 0}},
+						Validators: []validator.String{durationValidator{min: 10 * time.Millisecond}},
 					},
 					"retry_interval": schema.StringAttribute{
 						Optional:            true,

@@ -165,11 +165,13 @@ func (r *entryResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	written, err := store.Delete(ctx, at, versionOf(state.Version))
 	if err != nil {
 		addError(&resp.Diagnostics, onEntry("delete", at, store), err)
-		// Terraform 1.11 plans the destroy of an entry whose configuration is gone before it refreshes it. Without this
-		// the next plan would start from the same old version, and fail for ever.
-		if entry, readErr := store.Read(ctx, at); readErr == nil {
-			state.refresh(entry)
-			resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+		if errors.As(err, new(*statestore.MovedError)) {
+			// Terraform 1.11 plans the destroy of an entry whose configuration is gone from the state as it was before
+			// the refresh. Without this, the next plan would start from the same old version, and fail for ever.
+			if entry, err := store.Read(ctx, at); err == nil {
+				state.refresh(entry)
+				resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+			}
 		}
 		return
 	}

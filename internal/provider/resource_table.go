@@ -66,6 +66,7 @@ func (r *tableResource) Create(ctx context.Context, req resource.CreateRequest, 
 		Name:           plan.Name.ValueString(),
 		Comment:        plan.Comment.ValueString(),
 		Settings:       settings,
+		LockLayout:     statestore.Layout(plan.LockLayout.ValueString()),
 		CreateDatabase: plan.CreateDatabase.ValueBool(),
 	})
 	if err != nil {

@@ -54,7 +54,7 @@ func (m *machine) from(s *state) []step {
 	return m.steps
 }
 
-// add takes a step up.
+// add adds a step, with the state after it in its normal form.
 func (m *machine) add(st step) {
 	sorted := m.normal(&st.next)
 	for j := range sorted {
@@ -64,13 +64,13 @@ func (m *machine) add(st step) {
 	m.steps = append(m.steps, st)
 }
 
-// then is a step that gets the protocol on.
-func (m *machine) then(next state, who int, op op) {
+// proceed adds a step that gets the protocol on.
+func (m *machine) proceed(next state, who int, op op) {
 	m.add(step{who: who, op: op, next: next, order: inOrder, progress: true})
 }
 
-// or is a step that may happen, but that nobody must have to wait for.
-func (m *machine) or(next state, who int, op op) {
+// may adds a step that can happen, but that nobody must depend on.
+func (m *machine) may(next state, who int, op op) {
 	m.add(step{who: who, op: op, next: next, order: inOrder})
 }
 
@@ -81,9 +81,10 @@ var inOrder = order{0, 1, 2}
 func (m *machine) land(s state, who int, emit func(state)) {
 	c := s.claim(who)
 	c.age, c.rank, c.during = fresh, 0, s.flying(m)&^(1<<who)
-	// Our locked_at is the time at which the statement began: after those of all rows that were there, and
-	// on either side of those of ours that have landed since, but before a peer's that has, which is not
-	// dated back. A peer's is the time at which its row lands.
+	// Our locked_at is the time at which the statement began. It is later than that of all rows that were
+	// there, on either side of ours that have landed since, since they may have begun before, and earlier
+	// than a peer's, which is the time at which it lands. Without backdating, ours and a peer's may be the
+	// same second, and the row that lands last counts as the newer.
 	low, high, top := uint8(0), uint8(7), uint8(0)
 	for i := range m.actors() {
 		other := m.actor(i)
@@ -97,7 +98,7 @@ func (m *machine) land(s state, who int, emit func(state)) {
 		case m.isPeer(other) && since && (m.Layout == Strict || m.guarded(Backdate)):
 			high = min(high, k.rank)
 		case m.isPeer(other) && !m.isPeer(who) && k.live():
-			// Dated back, ours may stand before a peer's that was there. The guards do not let it come to that.
+			// Dated back, ours may stand before a peer's that was there, but the guards let no two be there.
 		case !since:
 			low = max(low, k.rank)
 		}

@@ -9,20 +9,20 @@ import (
 type Promise uint8
 
 const (
-	// S1: no write of ours lands inside the hold of another of ours whose claim is in place.
+	// S1 promises: no write of ours lands inside the hold of another of ours whose claim is in place.
 	S1 Promise = 1 << iota
-	// S2: no write of ours lands inside the hold of a live peer.
+	// S2 promises: no write of ours lands inside the hold of a live peer.
 	S2
-	// S3a: no update of ours that was acknowledged and verified is lost.
+	// S3a promises: no update of ours that was acknowledged and verified is lost.
 	S3a
-	// S3b: no write of ours replaces a version that it was not made from.
+	// S3b promises: no write of ours replaces a version that it was not made from.
 	S3b
-	// S4: no two are inside at once, each on a claim that is not stale. It is what those rely on who hold
+	// S4 promises: no two are inside at once, each on a claim that is not stale. It is what those rely on who hold
 	// the lock for something else than a fenced write.
 	S4
-	// S5: nobody who is through leaves a claim behind.
+	// S5 promises: nobody who is through leaves a claim behind.
 	S5
-	// L1: from every state, all of ours that live can finish, without anybody crashing, giving up or
+	// L1 promises: from every state, all of ours that live can finish, without anybody crashing, giving up or
 	// outliving a lease on the way, and without the help of a merge.
 	L1
 

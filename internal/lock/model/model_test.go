@@ -62,7 +62,7 @@ func TestPromises(t *testing.T) {
 		// The same without a settle before each decision: of two of ours, one may write inside the other's
 		// hold, and be replaced unread. It reports its write as uncertain, but for hasty renewals.
 		{without(in(Meltano, 2, 1, AllInTwo, WithinSettle), DecideSettled), S1 | S3b | S4},
-		{hasty(without(in(Meltano, 2, 1, AllInTwo, WithinSettle), DecideSettled)), S1 | S3a | S3b | S4},
+		{hasty(without(in(Meltano, 2, 1, AllInTwo, WithinSettle), DecideSettled)), S1 | S3a | S3b | S4 | L1},
 		// Statements without a bound, which max_execution_time rules out: a write may land late, but on a
 		// strict table none that was verified is lost. Claims and renewals may take as long as they like.
 		{in(Strict, 2, 1, FenceInTwo, Unbounded), lateWrites},
@@ -81,6 +81,7 @@ func TestPromises(t *testing.T) {
 		{ahead(in(Meltano, 2, 1, AllInTwo, WithinSettle)), S4},
 		{ahead(in(Strict, 2, 0, FenceInTwo, Unbounded)), S1 | S3a | S3b},
 	}
+	// Whatever the other steps can do, all in two can do as well.
 	if !underRace {
 		worlds = append(worlds,
 			world{in(Strict, 3, 1, AllInTwo, WithinTenth), 0},

@@ -28,7 +28,7 @@ func (m *machine) normal(s *state) order {
 			p.claim.age = fresh
 		}
 	}
-	m.forgetOrder(s)
+	m.denseRanks(s)
 	m.denseStamps(s)
 	return m.sort(s)
 }
@@ -50,9 +50,8 @@ func (m *machine) forget(o *owner) {
 	}
 }
 
-// forgetOrder keeps the order of the rows, and who was under way when they landed, only where merges and
-// settles ask for it.
-func (m *machine) forgetOrder(s *state) {
+// denseRanks renumbers the rows, and forgets of those who were under way when they landed whoever has arrived.
+func (m *machine) denseRanks(s *state) {
 	flying := s.flying(m)
 	var present [MaxOurs + MaxPeers]*claim
 	n := 0

@@ -10,7 +10,7 @@ func (m *machine) stepOurs(s *state, i int) {
 		m.landClaim(*s, i, opClaimLands)
 		n := *s
 		n.ours[i].at = idle
-		m.or(n, i, opClaimKilled)
+		m.may(n, i, opClaimKilled)
 	case placed, polling:
 		m.decide(s, i)
 	case inside:
@@ -32,7 +32,7 @@ func (m *machine) stepOurs(s *state, i int) {
 		if o.acked {
 			n.ours[i].at = done
 		}
-		m.then(n, i, opDelete)
+		m.proceed(n, i, opDelete)
 	}
 	m.renew(s, i)
 	m.fail(s, i)
@@ -81,7 +81,7 @@ func (m *machine) claim(s *state, i int) {
 func (m *machine) landClaim(s state, i int, op op) {
 	m.land(s, i, func(n state) {
 		n.ours[i].at = placed
-		m.then(n, i, op)
+		m.proceed(n, i, op)
 	})
 }
 
@@ -99,23 +99,23 @@ func (m *machine) decide(s *state, i int) {
 	switch {
 	case !o.claim.live():
 		n.ours[i].at = leaving
-		m.then(n, i, opSeesNone)
+		m.proceed(n, i, opSeesNone)
 	case rivals&smaller != 0:
 		n.ours[i].at = leaving
-		m.then(n, i, opSeesSmaller)
+		m.proceed(n, i, opSeesSmaller)
 	case rivals != nobody:
 		if o.at == polling && rivals&largerOurs != 0 && m.guarded(YieldToOurs) {
 			yields := n
 			yields.ours[i].at = leaving
-			m.then(yields, i, opYields)
+			m.proceed(yields, i, opYields)
 		}
 		n.ours[i].at = polling
 		if o.at == placed {
-			m.then(n, i, opSeesLarger)
+			m.proceed(n, i, opSeesLarger)
 		}
 	default:
 		n.ours[i].at = inside
-		m.then(n, i, opHolds)
+		m.proceed(n, i, opHolds)
 	}
 }
 
@@ -167,7 +167,7 @@ func (m *machine) read(s *state, i int) {
 			}
 		}
 	}
-	m.then(n, i, opReads)
+	m.proceed(n, i, opReads)
 }
 
 // fence sends the fenced write.
@@ -180,15 +180,15 @@ func (m *machine) fence(s *state, i int) {
 	switch {
 	case m.guarded(FenceThere) && !o.claim.live(), m.guarded(FenceFresh) && o.claim.age == aging:
 		n.ours[i].at = leaving
-		m.then(n, i, opFenceLost)
+		m.proceed(n, i, opFenceLost)
 	case m.guarded(FenceAlone) && s.rivals(m, i) != nobody:
 		// Refused, and sent again when the rival has gone.
 	case m.guarded(FenceVersion) && !o.current:
 		n.ours[i].at = leaving
-		m.then(n, i, opFenceMoved)
+		m.proceed(n, i, opFenceMoved)
 	case m.Steps.fence():
 		n.ours[i].at = writing
-		m.then(n, i, opFenceChecks)
+		m.proceed(n, i, opFenceChecks)
 	default:
 		m.landWrite(n, i, opWrite)
 	}
@@ -243,7 +243,7 @@ func (m *machine) killWrite(n state, i int) {
 	if o.stamp < n.top {
 		o.at = leaving
 	}
-	m.or(n, i, opWriteKilled)
+	m.may(n, i, opWriteKilled)
 }
 
 // verify reads back.
@@ -254,14 +254,14 @@ func (m *machine) verify(s *state, i int) {
 	switch {
 	case !m.guarded(Verify):
 		n.ours[i].acked = true
-		m.then(n, i, opAcknowledged)
+		m.proceed(n, i, opAcknowledged)
 	case o.stamp != s.top, !o.claim.there(), o.claim.age != fresh:
-		m.then(n, i, opUncertain)
+		m.proceed(n, i, opUncertain)
 	case s.rivals(m, i) != nobody:
 		// Waited out.
 	default:
 		n.ours[i].acked = true
-		m.then(n, i, opVerified)
+		m.proceed(n, i, opVerified)
 	}
 }
 
@@ -271,14 +271,12 @@ func (m *machine) renew(s *state, i int) {
 	if o.renewing {
 		n := *s
 		n.ours[i].renewing = false
-		m.or(n, i, opRenewalKilled)
+		m.may(n, i, opRenewalKilled)
 		m.landRenewal(n, i, opRenewalLands)
 		return
 	}
-	if o.at != polling && o.at != inside && o.at != ready && o.at != written {
-		if o.at != writing || m.guarded(RenewalJoined) || m.Steps.claims() || m.RenewalApart {
-			return
-		}
+	if !o.holdsOrPolls() || o.at == writing {
+		return
 	}
 	if m.settling(s, o.claim) && !m.Hasty {
 		return // not due yet
@@ -288,7 +286,7 @@ func (m *machine) renew(s *state, i int) {
 		switch {
 		case !o.claim.there() || o.claim.age != fresh:
 			n.ours[i].at = leaving
-			m.then(n, i, opRenewalLost)
+			m.proceed(n, i, opRenewalLost)
 			return
 		case s.rivals(m, i) != nobody:
 			return // refused, and sent again shortly
@@ -296,7 +294,7 @@ func (m *machine) renew(s *state, i int) {
 	}
 	if m.Steps.claims() || m.RenewalApart {
 		n.ours[i].renewing = true
-		m.then(n, i, opRenewalChecks)
+		m.proceed(n, i, opRenewalChecks)
 		return
 	}
 	m.landRenewal(n, i, opRenewal)
@@ -306,11 +304,11 @@ func (m *machine) landRenewal(s state, i int, op op) {
 	expired := s.ours[i].claim.age == stale
 	m.land(s, i, func(n state) {
 		op := op
-		if (expired || n.ours[i].claim.age == stale) && m.guarded(RenewalCount) && n.ours[i].at != idle && n.ours[i].at != done {
+		if late := expired || n.ours[i].claim.age == stale; late && m.guarded(RenewalCount) && n.ours[i].holdsOrPolls() {
 			n.ours[i].at = leaving
 			op = opRenewalLate
 		}
-		m.then(n, i, op)
+		m.proceed(n, i, op)
 	})
 }
 
@@ -321,11 +319,11 @@ func (m *machine) fail(s *state, i int) {
 	case placed, polling, inside, ready, written:
 		n := *s
 		n.ours[i].at = leaving
-		m.or(n, i, opGivesUp)
+		m.may(n, i, opGivesUp)
 	}
 	if o.at > idle && o.at < done {
 		n := *s
 		n.ours[i].at, n.ours[i].renewing = dead, false
-		m.or(n, i, opCrashes)
+		m.may(n, i, opCrashes)
 	}
 }

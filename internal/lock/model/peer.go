@@ -15,7 +15,7 @@ func (m *machine) stepPeer(s *state, i int) {
 				next.at, op = sweeping, opSeesHolder
 			}
 		}
-		m.then(n, who, op)
+		m.proceed(n, who, op)
 	case sweeping:
 		for j := range m.actors() {
 			if c := n.claim(m.actor(j)); c.age == stale {
@@ -23,15 +23,15 @@ func (m *machine) stepPeer(s *state, i int) {
 			}
 		}
 		next.at = looking
-		m.then(n, who, opSweeps)
+		m.proceed(n, who, opSweeps)
 	case entering:
 		next.at = settling
-		m.land(n, who, func(n state) { m.then(n, who, opInserts) })
+		m.land(n, who, func(n state) { m.proceed(n, who, opInserts) })
 	case settling:
 		m.settle(s, i)
 	case holding:
 		next.at, next.base = loaded, s.contents
-		m.then(n, who, opPeerReads)
+		m.proceed(n, who, opPeerReads)
 	case loaded:
 		next.at = through
 		if !m.Ahead {
@@ -44,10 +44,10 @@ func (m *machine) stepPeer(s *state, i int) {
 			}
 			n.replace(p.base, newest+1)
 		}
-		m.then(n, who, opPeerWrites)
+		m.proceed(n, who, opPeerWrites)
 	case through, withdrawing:
 		next.at, next.claim.rank = looking, 0
-		m.then(n, who, opDelete)
+		m.proceed(n, who, opDelete)
 	}
 	m.failPeer(s, i)
 }
@@ -71,7 +71,7 @@ func (m *machine) settle(s *state, i int) {
 	if wins {
 		n.peers[i].at, op = holding, opWins
 	}
-	m.then(n, MaxOurs+i, op)
+	m.proceed(n, MaxOurs+i, op)
 }
 
 // failPeer is a run that fails before it writes, or crashes.
@@ -80,11 +80,11 @@ func (m *machine) failPeer(s *state, i int) {
 	case holding, loaded:
 		n := *s
 		n.peers[i].at = through
-		m.or(n, MaxOurs+i, opGivesUp)
+		m.may(n, MaxOurs+i, opGivesUp)
 	}
 	if at := s.peers[i].at; at >= settling && at < gone {
 		n := *s
 		n.peers[i].at = gone
-		m.or(n, MaxOurs+i, opCrashes)
+		m.may(n, MaxOurs+i, opCrashes)
 	}
 }

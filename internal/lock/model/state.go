@@ -85,6 +85,9 @@ type owner struct {
 // holds tells whether it believes that it holds.
 func (o *owner) holds() bool { return o.at >= inside && o.at <= written }
 
+// holdsOrPolls tells whether it has a claim that it wants to keep.
+func (o *owner) holdsOrPolls() bool { return o.holds() || o.at == polling }
+
 // inFlight tells whether a statement of it has checked and not yet written.
 func (o *owner) inFlight() bool { return o.at == claiming || o.at == writing || o.renewing }
 

@@ -21,8 +21,10 @@ func (m *machine) stepTime(s *state, who int) {
 	switch {
 	case c.age == fresh && watched:
 		next.age, st.op = aging, opAges
-		next.during |= s.flying(m)
-	case m.isPeer(who) && s.peers[who-MaxOurs].at != gone && !m.Overstay:
+		if m.Bound != Unbounded {
+			next.during |= s.flying(m)
+		}
+	case m.isPeer(who) && !s.isDead(who) && !m.Overstay:
 		return
 	case m.olderLives(s, c):
 		return
@@ -32,10 +34,16 @@ func (m *machine) stepTime(s *state, who int) {
 	// While a dead one's claim stands, all have to wait for time to pass.
 	for i := range m.actors() {
 		other := m.actor(i)
-		dead := m.isPeer(other) && s.peers[other-MaxOurs].at == gone || !m.isPeer(other) && s.ours[other].at == dead
-		st.progress = st.progress || dead && s.claim(other).live()
+		st.progress = st.progress || s.isDead(other) && s.claim(other).live()
 	}
 	m.add(st)
+}
+
+func (s *state) isDead(who int) bool {
+	if who < MaxOurs {
+		return s.ours[who].at == dead
+	}
+	return s.peers[who-MaxOurs].at == gone
 }
 
 // believes tells whether it still matters to the actor how old its claim is when the row is gone.
@@ -83,7 +91,7 @@ func (m *machine) stepMerge(s *state) {
 			if s.claim(who).there() && s.claim(m.actor(j)).rank > s.claim(who).rank {
 				n := *s
 				n.claim(who).rank = 0
-				m.or(n, who, opMerged)
+				m.may(n, who, opMerged)
 				break
 			}
 		}

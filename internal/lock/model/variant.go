@@ -63,7 +63,8 @@ const (
 	// DecideAlone holds only if ours is the only live claim. Without it: if ours is the smallest.
 	DecideAlone
 	// DecideSettled waits, on layout meltano, for a settle before the first reading, so that whoever
-	// checked before our claim was there has inserted by then.
+	// checked before our claim was there has inserted by then. Package lock waits only in sight of a rival:
+	// TestPromises says what holds then.
 	DecideSettled
 	// YieldToOurs withdraws a claim that keeps finding a larger one of ours beside it, since that one may
 	// be a holder whose fence waits for us to go.
@@ -87,7 +88,6 @@ const (
 	// Verify reads back after a fenced write, and reports it as uncertain if anything is amiss.
 	Verify
 
-	allGuards = Verify<<1 - 1
 	// RenewalGuard is both halves of a renewal's guard: without it, it is a blind INSERT.
 	RenewalGuard = RenewalCheck | RenewalCount
 	// FenceClaim is all that a fenced write checks about claims.
