@@ -59,23 +59,24 @@ func Refusal(message string) string {
 	return MarkerMoved
 }
 
-// scalar is an expression of one constant value: [FenceHolds], [FenceLost] or [FenceRival], for all the
-// state_ids in the external table ids together. Unreadable counts as lost.
+// scalar is an expression of one constant value: [FenceHolds], [FenceLost] or [FenceRival], for all the ids
+// together. Unreadable counts as lost.
 //
 // It is one scalar subquery, evaluated before the first block is written; a condition per row would be
 // evaluated while earlier blocks are written already.
-func (f Fence) scalar(ids string) (text string, args []any) {
+func (f Fence) scalar(ids []string) (text string, args []any, external []string) {
+	set, setArgs, external := in(ids)
 	text = fmt.Sprintf(`ifNull((
         SELECT multiIf(
             uniqExactIf(state_id, lock_id = ?
-                AND toUnixTimestamp64Milli(now64(3)) - 1000 * (toInt64(toUnixTimestamp(locked_at)) + ?) < ?)
-              != (SELECT uniqExact(state_id) FROM %[2]s), %[3]d,
+                AND toUnixTimestamp64Milli(now64(3)) - 1000 * (toInt64(toUnixTimestamp(locked_at)) + ?) < ?) != ?, %[3]d,
             countIf(lock_id != ?) > 0, %[4]d,
             %[5]d)
         FROM %[1]s
-        WHERE state_id IN (SELECT state_id FROM %[2]s) AND locked_at >= now() - ?), %[3]d)`,
-		f.Lock, ids, FenceLost, FenceRival, FenceHolds)
-	return text, []any{f.LockID, seconds(f.Backdate), f.Fresh().Milliseconds(), f.LockID, seconds(f.Stale)}
+        WHERE state_id IN %[2]s AND locked_at >= now() - ?), %[3]d)`,
+		f.Lock, set, FenceLost, FenceRival, FenceHolds)
+	args = []any{f.LockID, seconds(f.Backdate), f.Fresh().Milliseconds(), len(ids), f.LockID}
+	return text, append(append(args, setArgs...), seconds(f.Stale)), external
 }
 
 // Fresh is the age up to which a claim of ours may still be built on: nine tenths of the lease. The last
@@ -89,30 +90,30 @@ func (f Fence) executionTime() string {
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// Claim puts one claim per state_id of [IDs], and puts nothing if a live claim of another exists for any
-// of them. The locked_at of a claim is taken in the statement, by the server's clock.
-func (f Fence) Claim(holder string) Query {
+// Claim puts one claim per state_id, and puts nothing if a live claim of another exists for any of them. The
+// locked_at of a claim is taken in the statement, by the server's clock.
+func (f Fence) Claim(ids []string, holder string) Query {
+	set, setArgs, _ := in(ids)
 	text := fmt.Sprintf(`INSERT INTO %[1]s %[2]s
 SELECT state_id, ?, now() - ?%[3]s FROM %[4]s
 WHERE ifNull((
         SELECT count() FROM %[1]s
-        WHERE state_id IN (SELECT state_id FROM %[4]s) AND lock_id != ? AND locked_at >= now() - ?), 1) = 0`,
-		f.Lock, f.Lock.columns(), f.Lock.holderValue(), IDs)
-	args := f.Lock.claimArgs(f, holder)
-	args = append(args, f.LockID, seconds(f.Stale))
-	return Query{Text: text, Args: args, Settings: writing()}
+        WHERE state_id IN %[5]s AND lock_id != ? AND locked_at >= now() - ?), 1) = 0`,
+		f.Lock, f.Lock.columns(), f.Lock.holderValue(), IDs, set)
+	args := append(f.Lock.claimArgs(f, holder), setArgs...)
+	return Query{Text: text, Args: append(args, f.LockID, seconds(f.Stale)), Settings: writing(), IDs: ids}
 }
 
 // Renew puts the same claims again with a fresh locked_at, but only while they are there, fresh and alone:
 // a renewal that checks first and inserts afterwards brings a swept claim back inside another's hold.
-func (f Fence) Renew(holder string) Query {
-	guard, guardArgs := f.scalar(IDs)
+func (f Fence) Renew(ids []string, holder string) Query {
+	guard, guardArgs, _ := f.scalar(ids)
 	text := fmt.Sprintf(`INSERT INTO %[1]s %[2]s
 SELECT state_id, ?, now() - ?%[3]s FROM %[4]s
 WHERE %[5]s = %[6]d`, f.Lock, f.Lock.columns(), f.Lock.holderValue(), IDs, guard, FenceHolds)
 	settings := writing()
 	settings["max_execution_time"] = f.executionTime()
-	return Query{Text: text, Args: append(f.Lock.claimArgs(f, holder), guardArgs...), Settings: settings}
+	return Query{Text: text, Args: append(f.Lock.claimArgs(f, holder), guardArgs...), Settings: settings, IDs: ids}
 }
 
 func (l LockTable) columns() string {
@@ -137,18 +138,20 @@ func (l LockTable) claimArgs(f Fence, holder string) []any {
 	return args
 }
 
-// Claims reads the live claims of the state_ids in [IDs], without FINAL, the newest locked_at of each.
+// Claims reads the live claims of the state_ids, without FINAL, the newest locked_at of each.
 // Columns: state_id String, lock_id String, locked_at Int64 (Unix seconds), holder String,
 // now Int64 (Unix milliseconds).
-func (l LockTable) Claims(stale time.Duration) Query {
+func (l LockTable) Claims(ids []string, stale time.Duration) Query {
+	set, args, external := in(ids)
 	return Query{
 		Text: fmt.Sprintf(`SELECT state_id, lock_id, toInt64(toUnixTimestamp(max(locked_at))), %s, toUnixTimestamp64Milli(now64(3))
 FROM %s
-WHERE state_id IN (SELECT state_id FROM %s) AND locked_at >= now() - ?
+WHERE state_id IN %s AND locked_at >= now() - ?
 GROUP BY state_id, lock_id
-ORDER BY state_id, lock_id`, l.holderColumn(), l, IDs),
-		Args:     []any{seconds(stale)},
+ORDER BY state_id, lock_id`, l.holderColumn(), l, set),
+		Args:     append(args, seconds(stale)),
 		Settings: reading(),
+		IDs:      external,
 	}
 }
 

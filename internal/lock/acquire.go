@@ -84,7 +84,7 @@ func (c *claim) withdraw(ctx context.Context, err error) error {
 // put sends the guarded INSERT. True: all claims were put; false: none was, since somebody holds.
 func (c *claim) put(ctx context.Context) (bool, error) {
 	c.putAt = time.Now()
-	result, err := c.exec(ctx, c.newStatement("lock.claim", c.fence.Claim(c.locker.options.Holder)))
+	result, err := c.exec(ctx, newStatement("lock.claim", c.fence.Claim(c.ids, c.locker.options.Holder)))
 	if err != nil {
 		return false, err
 	}
@@ -93,6 +93,17 @@ func (c *claim) put(ctx context.Context) (bool, error) {
 
 // decide reads all live claims until ours is the only one (held), or has to give way.
 func (c *claim) decide(ctx context.Context, deadline time.Time, busy *BusyError) (held bool, err error) {
+	if !c.fence.Lock.Strict {
+		// A merge may hide a claim that was put together with ours. Whoever put it has noticed by the end of
+		// a settle, if our INSERT took no longer than that.
+		if busy.Slow = time.Since(c.putAt); busy.Slow > c.locker.options.Settle {
+			return false, nil
+		}
+		busy.Slow = 0
+		if err := sleep(ctx, c.locker.options.Settle); err != nil {
+			return false, err
+		}
+	}
 	for first := true; ; first = false {
 		rows, err := c.read(ctx)
 		if err != nil {
@@ -103,31 +114,18 @@ func (c *claim) decide(ctx context.Context, deadline time.Time, busy *BusyError)
 		case s.smaller || s.ours < len(c.ids):
 			// Fewer of ours than were put: a merge or a sweep took one.
 			return false, nil
-		case !s.larger && first && c.tooSlow():
-			busy.Slow = time.Since(c.putAt)
-			return false, nil
 		case !s.larger:
 			c.extend(rows)
 			return true, nil
-		case s.largerOfOurs && !first, time.Since(c.putAt) > 2*c.locker.options.Settle, time.Now().After(deadline):
+		case s.largerOfOurs && !first, time.Since(c.putAt) > 3*c.locker.options.Settle, time.Now().After(deadline):
 			// Whoever only claims has withdrawn by now, so this one holds. It may be about to write, and
-			// its fence waits for our claim to go.
+			// its fence waits for our claim to go. Ours is not renewed meanwhile: it is young.
 			return false, nil
-		}
-		c.extend(rows)
-		if err := c.renewIfDue(ctx); err != nil {
-			return false, nil //nolint:nilerr // The claim is lost: the next attempt makes a new one.
 		}
 		if err := sleep(ctx, c.pollInterval()); err != nil {
 			return false, err
 		}
 	}
-}
-
-// tooSlow tells that, on a lock table where a merge may hide a claim, a Meltano client may have claimed and
-// decided between our INSERT and our read.
-func (c *claim) tooSlow() bool {
-	return !c.fence.Lock.Strict && time.Since(c.putAt) > c.locker.options.Settle/2
 }
 
 // pollInterval is the pause before claims are read again while ours stands beside a rival's. Where a merge
@@ -142,7 +140,7 @@ func (c *claim) pollInterval() time.Duration {
 // read reads the live claims of the state_ids, ours and others'.
 func (c *claim) read(ctx context.Context) ([]row, error) {
 	c.readAt = time.Now()
-	return c.locker.rows(ctx, c.newStatement("lock.read", c.fence.Lock.Claims(c.fence.Stale)))
+	return c.locker.rows(ctx, newStatement("lock.read", c.fence.Lock.Claims(c.ids, c.fence.Stale)))
 }
 
 // rows reads claims.

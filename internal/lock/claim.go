@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
 )
@@ -60,26 +58,6 @@ func (l *Locker) newClaim(table chsql.LockTable, ids []string) *claim {
 	}
 	c.gone, c.cancel = context.WithCancelCause(context.Background())
 	return c
-}
-
-// newStatement gives a statement about the claim's state_ids what travels beside its text.
-func (c *claim) newStatement(operation string, q chsql.Query) chconn.Statement {
-	return chconn.Statement{
-		Operation: operation,
-		Text:      q.Text,
-		Args:      q.Args,
-		Settings:  q.Settings,
-		External:  []chconn.Table{idTable(c.ids)},
-		QueryID:   uuid.NewString(),
-	}
-}
-
-func idTable(ids []string) chconn.Table {
-	table := chconn.Table{Name: chsql.IDs, Columns: []chconn.Column{{Name: "state_id", Type: "String"}}}
-	for _, id := range ids {
-		table.Rows = append(table.Rows, []any{id})
-	}
-	return table
 }
 
 // exec sends an INSERT of this claim, and remembers it if no answer came.

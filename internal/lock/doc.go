@@ -35,7 +35,9 @@
 //
 // A lock table that Meltano made is ordered by state_id alone, and a merge keeps only the newest claim of a
 // state_id. There, our claims are dated ten seconds back, so that a merge drops ours and not a live
-// pipeline's, and a decision in sight of a rival waits for the settle first.
+// pipeline's, and every decision waits for the settle first.
+//
+// Package model, below this one, holds all that against every interleaving of a few clients.
 //
 // # What it does not promise
 //

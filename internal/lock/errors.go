@@ -24,8 +24,8 @@ type BusyError struct {
 	// Break is the SQL statement that removes exactly the claim in the way, for people to run if they know
 	// that its holder is dead. Empty if no claim was seen.
 	Break string
-	// Slow is set if nobody was in the way, but the statements of the last attempt took this long, which on a
-	// lock table that Meltano made is too long to be sure: more than half the settle.
+	// Slow is set if nobody was in the way, but the INSERT of the last attempt took this long: on a lock table
+	// that Meltano made, more than a settle is too long to be sure.
 	Slow time.Duration
 	// Waited is how long this side waited.
 	Waited time.Duration
@@ -33,7 +33,7 @@ type BusyError struct {
 
 func (e *BusyError) Error() string {
 	if e.Slow > 0 {
-		return fmt.Sprintf("state_id %q in %s: the server took %s to put a claim and to read it back, which is too slow for this settle; gave up after %s",
+		return fmt.Sprintf("state_id %q in %s: the server took %s to store a claim, which is longer than the settle; gave up after %s",
 			e.StateID, e.Table, e.Slow.Round(time.Millisecond), e.Waited.Round(time.Millisecond))
 	}
 	if e.LockID == "" {

@@ -60,19 +60,6 @@ func (c *claim) renewUntil(ctx context.Context, done <-chan struct{}) {
 // renewInterval is a fifth of the lease.
 func (c *claim) renewInterval() time.Duration { return c.fence.Lease / 5 }
 
-// renewIfDue renews a claim that is waiting for a rival to go.
-func (c *claim) renewIfDue(ctx context.Context) error {
-	expires, _ := c.expiry()
-	if time.Until(expires) > c.fence.Lease-c.renewInterval() {
-		return nil
-	}
-	err := c.renew(ctx)
-	if errors.As(err, new(*LostError)) {
-		return err
-	}
-	return nil
-}
-
 // errRefused is a renewal whose guard was closed although our claims are there: a rival is in sight.
 var errRefused = errors.New("renewal refused: a rival claim is in sight")
 
@@ -88,7 +75,7 @@ func (c *claim) renew(ctx context.Context) error {
 		return err
 	}
 	expires, serverExpires := c.expiry()
-	st := c.newStatement("lock.renew", c.fence.Renew(c.locker.options.Holder))
+	st := newStatement("lock.renew", c.fence.Renew(c.ids, c.locker.options.Holder))
 	st.Timeout = c.fence.Lease / 10
 	result, execErr := c.exec(ctx, st)
 	rows, err := c.read(ctx)

@@ -83,6 +83,10 @@ func (o Options) withDefaults() (Options, error) {
 	if o.StaleAfter > o.Scale.Stale {
 		return o, fmt.Errorf("lock: stale_after is %s, but Meltano takes a lock for dead after %s", o.StaleAfter, o.Scale.Stale)
 	}
+	if o.Settle > o.StaleAfter/5 {
+		// Else a claim that settles is renewed before it is decided on.
+		return o, fmt.Errorf("lock: settle (%s) must be at most a fifth of stale_after (%s)", o.Settle, o.StaleAfter)
+	}
 	if o.Settle >= o.Timeout {
 		return o, fmt.Errorf("lock: settle (%s) must be shorter than timeout (%s)", o.Settle, o.Timeout)
 	}

@@ -96,17 +96,15 @@ func (f fixture) write(version, seen uint64, ids ...string) lock.Write {
 		{Name: "is_deleted", Type: "UInt8"},
 		{Name: "seen", Type: "UInt64"},
 	}}
-	written := chconn.Table{Name: chsql.Written, Columns: []chconn.Column{{Name: "state_id", Type: "String"}, {Name: "version", Type: "UInt64"}}}
 	for _, id := range ids {
 		incoming.Rows = append(incoming.Rows, []any{id, (*string)(nil), (*string)(nil), time.UnixMilli(0), version, uint8(0), seen})
-		written.Rows = append(written.Rows, []any{id, version})
 	}
-	statement := func(q chsql.Query, external chconn.Table) chconn.Statement {
-		return chconn.Statement{Operation: "test", Text: q.Text, Args: q.Args, Settings: q.Settings, External: []chconn.Table{external}}
+	statement := func(q chsql.Query, external ...chconn.Table) chconn.Statement {
+		return chconn.Statement{Operation: "test", Text: q.Text, Args: q.Args, Settings: q.Settings, External: external}
 	}
 	return lock.Write{
-		Insert: func(fence chsql.Fence) chconn.Statement { return statement(f.state.Write(fence), incoming) },
-		Verify: func(fence chsql.Fence) chconn.Statement { return statement(f.state.Verify(fence), written) },
+		Insert: func(fence chsql.Fence) chconn.Statement { return statement(f.state.Write(fence, ids), incoming) },
+		Verify: func(fence chsql.Fence) chconn.Statement { return statement(f.state.Verify(fence, ids, version)) },
 		Rows:   uint64(len(ids)),
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
 )
@@ -94,7 +96,15 @@ func (c *claim) releaseChunk(ctx context.Context, ids []string, patch *bool) err
 	return nil
 }
 
-// newStatement gives a statement that needs no state_ids beside its text.
+// newStatement makes of a query what a connection runs.
 func newStatement(operation string, q chsql.Query) chconn.Statement {
-	return chconn.Statement{Operation: operation, Text: q.Text, Args: q.Args, Settings: q.Settings}
+	st := chconn.Statement{Operation: operation, Text: q.Text, Args: q.Args, Settings: q.Settings, QueryID: uuid.NewString()}
+	if q.IDs != nil {
+		ids := chconn.Table{Name: chsql.IDs, Columns: []chconn.Column{{Name: "state_id", Type: "String"}}}
+		for _, id := range q.IDs {
+			ids.Rows = append(ids.Rows, []any{id})
+		}
+		st.External = []chconn.Table{ids}
+	}
+	return st
 }

@@ -82,7 +82,7 @@ func (s *Store) Read(ctx context.Context, at Address) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	entries, err := query(ctx, s, statement("entry.read", table.state.Live(), idTable(at.StateID)), scanEntry)
+	entries, err := query(ctx, s, statement("entry.read", table.state.Live([]string{at.StateID})), scanEntry)
 	if err != nil {
 		return Entry{}, s.tableGone(at.table(), err)
 	}

@@ -91,7 +91,7 @@ func (s *Store) writeOne(ctx context.Context, at Address, operation string, deci
 // newest reads what is stored of an entry, until both halves of the reading agree.
 func (s *Store) newest(ctx context.Context, table resolved, at Address, operation string) (stored, error) {
 	for range rereads {
-		found, err := query(ctx, s, statement(operation+".newest", table.state.Newest(), idTable(at.StateID)), scanStored)
+		found, err := query(ctx, s, statement(operation+".newest", table.state.Newest([]string{at.StateID})), scanStored)
 		if err != nil {
 			return stored{}, err
 		}
@@ -128,12 +128,13 @@ func (s *Store) put(ctx context.Context, table resolved, at Address, operation s
 		Version:   stamp,
 		UpdatedAt: time.UnixMicro(int64(stamp)).UTC().Truncate(time.Millisecond),
 	}
+	ids := []string{at.StateID}
 	err = held.Write(ctx, lock.Write{
 		Insert: func(f chsql.Fence) chconn.Statement {
-			return statement(operation+".write", table.state.Write(f), incoming(entry, next.deleted, now.newest))
+			return statement(operation+".write", table.state.Write(f, ids), incoming(entry, next.deleted, now.newest))
 		},
 		Verify: func(f chsql.Fence) chconn.Statement {
-			return statement(operation+".verify", table.state.Verify(f), writtenTable(entry))
+			return statement(operation+".verify", table.state.Verify(f, ids, stamp))
 		},
 		Rows: 1,
 	})
@@ -173,7 +174,7 @@ func (s *Store) uncertain(ctx context.Context, table resolved, at Address, stamp
 }
 
 // idTable carries state_ids.
-func idTable(ids ...string) chconn.Table {
+func idTable(ids []string) chconn.Table {
 	table := chconn.Table{Name: chsql.IDs, Columns: []chconn.Column{{Name: "state_id", Type: "String"}}}
 	for _, id := range ids {
 		table.Rows = append(table.Rows, []any{id})
@@ -199,14 +200,5 @@ func incoming(e Entry, deleted bool, seen uint64) chconn.Table {
 			{Name: "seen", Type: "UInt64"},
 		},
 		Rows: [][]any{{e.StateID, e.Partial, e.Completed, e.UpdatedAt, e.Version, isDeleted, seen}},
-	}
-}
-
-// writtenTable carries what a verification looks for; see chsql.StateTable.Verify.
-func writtenTable(e Entry) chconn.Table {
-	return chconn.Table{
-		Name:    chsql.Written,
-		Columns: []chconn.Column{{Name: "state_id", Type: "String"}, {Name: "version", Type: "UInt64"}},
-		Rows:    [][]any{{e.StateID, e.Version}},
 	}
 }
