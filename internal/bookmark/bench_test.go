@@ -3,7 +3,7 @@ package bookmark
 import (
 	"errors"
 	"fmt"
-	"math/rand"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -25,14 +25,14 @@ func shapes(size int) map[string]string {
 		b.WriteString(closing + "}")
 		return b.String()
 	}
-	random := rand.New(rand.NewSource(1))
+	random := rand.New(rand.NewPCG(1, 2))
 	return map[string]string{
 		"numbers":    fill("[", "]", func(int) string { return "0" }),
 		"decimals":   fill("[", "]", func(int) string { return "1.50" }),
 		"arrays":     fill("[", "]", func(int) string { return "[]" }),
 		"objects":    fill("[", "]", func(int) string { return "{}" }),
 		"keys":       fill("{", "}", func(i int) string { return fmt.Sprintf(`"%x":0`, i) }),
-		"randomkeys": fill("{", "}", func(i int) string { return fmt.Sprintf(`"%x%x":0`, random.Int31(), i) }),
+		"randomkeys": fill("{", "}", func(i int) string { return fmt.Sprintf(`"%x%x":0`, random.Uint32(), i) }),
 		"deep": fill("[", "]", func(int) string {
 			return strings.Repeat(`{"a":[`, 490) + strings.Repeat("]}", 490)
 		}),

@@ -63,8 +63,7 @@ const (
 	// DecideAlone holds only if ours is the only live claim. Without it: if ours is the smallest.
 	DecideAlone
 	// DecideSettled waits, on layout meltano, for a settle before the first reading, so that whoever
-	// checked before our claim was there has inserted by then. Package lock waits only in sight of a rival:
-	// TestPromises says what holds then.
+	// checked before our claim was there has inserted by then.
 	DecideSettled
 	// YieldToOurs withdraws a claim that keeps finding a larger one of ours beside it, since that one may
 	// be a holder whose fence waits for us to go.
