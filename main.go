@@ -57,7 +57,10 @@ func serve(ctx context.Context, debug bool) error {
 		p.Close(ctx)
 	})
 	if !debug {
-		go endWithParent(end)
+		// A SIGTERM that is sent to all processes of a job is left to Terraform, as a Ctrl-C is: it asks us to
+		// stop. A log line that nobody reads any more must not end us before the locks are released.
+		signal.Ignore(syscall.SIGTERM, syscall.SIGPIPE)
+		go endWithParent(os.Getppid(), end)
 	}
 	err := providerserver.Serve(ctx, func() provider.Provider { return p }, providerserver.ServeOpts{
 		Address:         address,
@@ -69,11 +72,8 @@ func serve(ctx context.Context, debug bool) error {
 }
 
 // endWithParent ends this process if Terraform dies without having ended it, as after kill -9: nobody else would, and
-// it would renew its locks for ever. A SIGTERM that is sent to all processes of a job is left to Terraform, as a Ctrl-C
-// is: it asks us to stop. Where the system keeps no parent, such as Windows, this does nothing.
-func endWithParent(end func()) {
-	signal.Ignore(syscall.SIGTERM)
-	parent := os.Getppid()
+// it would renew its locks for ever. Where the system keeps no parent, such as Windows, this does nothing.
+func endWithParent(parent int, end func()) {
 	for range time.Tick(parentInterval) {
 		if os.Getppid() != parent {
 			end()

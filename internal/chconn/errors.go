@@ -19,6 +19,7 @@ import (
 const (
 	CodeTableExists          int32 = 57
 	CodeUnknownTable         int32 = 60
+	CodeSyntaxError          int32 = 62
 	CodeUnknownDatabase      int32 = 81
 	CodeUnknownSetting       int32 = 115
 	CodeTimeoutExceeded      int32 = 159

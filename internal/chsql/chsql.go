@@ -1,7 +1,7 @@
 // Package chsql writes the SQL of this project; nobody else does. It is pure text: nothing here runs.
 //
 // A statement is safe by construction. Identifiers pass through [Ident]; ids and other small values are
-// arguments that the driver binds; rows and payloads are columns of a table that travels beside the
+// arguments, to be bound; rows and payloads are columns of a table that travels beside the
 // statement (see [Incoming], [IDs]), and never stand in the text.
 //
 // Aliases never repeat the name of a column, so that the texts mean the same whatever the user's
@@ -9,7 +9,10 @@
 // so that join_use_nulls and join_algorithm do not matter.
 package chsql
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // A Query is a statement's text, the arguments for its placeholders, and the settings that it relies on.
 type Query struct {
@@ -24,13 +27,26 @@ type Query struct {
 // statement is about, where they are too many to be bound.
 const IDs = "_ids"
 
-// maxBound is how many state_ids are bound as arguments: a list costs the server a third less than a set
-// made from a table, but the text of a statement is limited.
-const maxBound = 100
+// maxBound is how many state_ids are bound as arguments, and maxBoundBytes how long they may be together: a list
+// costs the server a third less than a set made from a table, but the text of a statement is limited to 256 KiB
+// (max_query_size), a list may stand in it three times, and each byte may be escaped.
+const (
+	maxBound      = 100
+	maxBoundBytes = 16 << 10
+)
+
+// fits tells whether state_ids may be bound.
+func fits(ids []string) bool {
+	size := 0
+	for _, id := range ids {
+		size += len(id)
+	}
+	return len(ids) <= maxBound && size <= maxBoundBytes
+}
 
 // in is the right side of "state_id IN".
 func in(ids []string) (text string, args []any, external []string) {
-	if len(ids) <= maxBound {
+	if fits(ids) {
 		return "?", []any{ids}, nil
 	}
 	return "(SELECT state_id FROM " + IDs + ")", nil, ids
@@ -77,8 +93,8 @@ func writing() map[string]string {
 	settings["async_insert"] = "0"
 	settings["deduplicate_insert"] = "disable"
 	settings["max_insert_threads"] = "1"
-	settings["min_insert_block_size_rows"] = "1048449"
-	settings["min_insert_block_size_bytes"] = "268402944"
+	settings["min_insert_block_size_rows"] = strconv.Itoa(MaxBlockRows)
+	settings["min_insert_block_size_bytes"] = strconv.Itoa(MaxBlockBytes)
 	settings["timeout_overflow_mode"] = "throw"
 	return settings
 }
@@ -86,5 +102,5 @@ func writing() map[string]string {
 // MaxBlockRows and MaxBlockBytes bound one atomic INSERT: what [writing] asks the server to keep together.
 const (
 	MaxBlockRows  = 1_048_449
-	MaxBlockBytes = 256 << 20
+	MaxBlockBytes = 268_402_944
 )

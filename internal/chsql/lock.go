@@ -12,9 +12,15 @@ type LockTable struct {
 	// Strict says that it is ordered by (state_id, lock_id), so that a merge never swallows a rival
 	// claim. A table that Meltano made is ordered by state_id alone.
 	Strict bool
+	// Replicated says that claims are put on one of several replicas, and are seen on others only later.
+	Replicated bool
 	// Holder says that it has the column holder.
 	Holder bool
 }
+
+// Hides tells whether a claim that was put may not be seen by everybody: a merge may drop it, or another replica
+// may lag behind.
+func (l LockTable) Hides() bool { return !l.Strict || l.Replicated }
 
 // A Fence is what a claim is held to: the numbers behind "ours is there, fresh, and the only live one".
 type Fence struct {
@@ -162,17 +168,38 @@ func (l LockTable) holderColumn() string {
 	return "''"
 }
 
-// Release deletes the claims of one lock_id on the given state_ids. With patch, the rows are masked at once
-// by patch parts where the server and the table know them; otherwise by a lightweight DELETE, which is a
-// mutation. Never a throwIf in a DELETE: the failing mutation would block everybody's next one.
-func (l LockTable) Release(lockID string, ids []string, patch bool) Query {
+// A DeleteMode is how a Release deletes.
+type DeleteMode int
+
+const (
+	// DeletePatch masks the rows at once by patch parts, where the server and the table know them.
+	DeletePatch DeleteMode = iota
+	// DeleteMutation is the plain lightweight DELETE, which is a mutation.
+	DeleteMutation
+	// DeleteAsConfigured leaves the mode to the server and the user's profile.
+	DeleteAsConfigured
+)
+
+// Release deletes the claims of one lock_id on the given state_ids. Where those are too many to be named, it
+// goes by the lock_id alone, which is never used twice. Never a throwIf in a DELETE: the failing mutation
+// would block everybody's next one.
+func (l LockTable) Release(lockID string, ids []string, mode DeleteMode) Query {
 	q := Query{
-		Text:     fmt.Sprintf(`DELETE FROM %s WHERE lock_id = ? AND state_id IN ?`, l),
-		Args:     []any{lockID, ids},
-		Settings: map[string]string{"lightweight_delete_mode": "alter_update"},
+		Text: fmt.Sprintf("DELETE FROM %s WHERE lock_id = ?", l),
+		Args: []any{lockID},
+		// Before 23.3, lightweight deletes were an experiment.
+		Settings: map[string]string{"allow_experimental_lightweight_delete": "1", "lightweight_deletes_sync": "2"},
 	}
-	if patch {
+	if fits(ids) {
+		q.Text += " AND state_id IN ?"
+		q.Args = append(q.Args, ids)
+	}
+	switch mode {
+	case DeletePatch:
 		q.Settings["lightweight_delete_mode"] = "lightweight_update"
+	case DeleteMutation:
+		q.Settings["lightweight_delete_mode"] = "alter_update"
+	case DeleteAsConfigured:
 	}
 	return q
 }
@@ -206,11 +233,14 @@ ORDER BY state_id, lock_id`, l.holderColumn(), l, where)
 // Both are scalar subqueries, since those are evaluated one after the other in the order of the list, and
 // the rows must be counted after the mutations were.
 func (l LockTable) Left(lockID string, ids []string) Query {
-	return Query{
-		Text: fmt.Sprintf(`SELECT
-    ifNull((SELECT count() FROM system.mutations WHERE database = ? AND table = ? AND NOT is_done), 1),
-    ifNull((SELECT count() FROM %s WHERE lock_id = ? AND state_id IN ?), 1)`, l),
-		Args:     []any{l.Database, l.Name, lockID, ids},
-		Settings: reading(),
+	q := Query{Args: []any{l.Database, l.Name, lockID}, Settings: reading()}
+	only := ""
+	if fits(ids) {
+		only = " AND state_id IN ?"
+		q.Args = append(q.Args, ids)
 	}
+	q.Text = fmt.Sprintf(`SELECT
+    ifNull((SELECT count() FROM system.mutations WHERE database = ? AND table = ? AND NOT is_done), 1),
+    ifNull((SELECT count() FROM %s WHERE lock_id = ?%s), 1)`, l, only)
+	return q
 }

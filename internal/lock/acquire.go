@@ -11,27 +11,23 @@ import (
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
 )
 
-// A row is one live claim as it stands in the lock table.
-type row struct {
-	stateID, lockID, holder string
-	// lockedAt is in the server's time, as is now, when the row was read.
-	lockedAt, now time.Time
-}
+// answerGrace is how long after the deadline of an acquisition a statement that was sent before it may still
+// be answered.
+const answerGrace = 5 * time.Second
 
-// acquire puts claims on all ids and decides, until they are held or the timeout has passed.
-func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []string, timeout time.Duration) (*claim, error) {
+// acquire puts claims on all ids and decides, until they are held or the deadline has passed.
+func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []string, deadline time.Time) (*claim, error) {
 	start := time.Now()
-	deadline := start.Add(timeout)
-	busy := &BusyError{Table: table.String(), StateID: ids[0]}
 	for {
 		c := l.newClaim(table, ids)
-		held, err := c.try(ctx, deadline, busy)
-		if held {
+		busy, err := c.try(ctx, deadline)
+		if busy == nil && err == nil {
 			return c, nil
 		}
 		pause := jitter(l.options.RetryInterval)
 		lastTry := time.Until(deadline) < pause
-		if err != nil && (lastTry || errors.As(err, new(*WithdrawError)) || !errors.As(err, new(*chconn.NoAnswerError))) {
+		again := errors.As(err, new(*chconn.NoAnswerError)) && !errors.As(err, new(*WithdrawError))
+		if err != nil && (lastTry || !again) {
 			return nil, err
 		}
 		if lastTry {
@@ -44,27 +40,27 @@ func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []strin
 	}
 }
 
-// try makes one attempt with one lock_id. It leaves nothing behind unless the lock is held, or it returns a
-// *WithdrawError. Held false with no error means that a rival was in the way, who is noted in busy; a
-// *chconn.NoAnswerError, that another attempt may do better.
-func (c *claim) try(ctx context.Context, deadline time.Time, busy *BusyError) (held bool, err error) {
-	busy.Slow = 0
-	put, err := c.put(ctx)
-	if err == nil && !put {
-		rows, err := c.read(ctx)
-		c.note(busy, rows)
-		return false, err
+// try makes one attempt with one lock_id. With neither a *BusyError, which says who or what was in the way,
+// nor an error, the lock is held; else nothing is left behind, or the error is a *WithdrawError. After a
+// *chconn.NoAnswerError, another attempt may do better.
+func (c *claim) try(ctx context.Context, deadline time.Time) (*BusyError, error) {
+	put, err := c.put(ctx, deadline)
+	var serverErr *chconn.ServerError
+	switch {
+	case err == nil && !put:
+		seen, err := c.read(ctx, time.Until(deadline)+answerGrace)
+		return c.busy(seen), err
+	case errors.As(err, new(*chconn.ConnectError)), errors.As(err, &serverErr) && refused(serverErr):
+		return nil, err // Nothing was put.
 	}
-	if errors.As(err, new(*chconn.ConnectError)) {
-		return false, err // Not sent: there is nothing to withdraw.
-	}
+	var busy *BusyError
 	if err == nil {
-		held, err = c.decide(ctx, deadline, busy)
+		busy, err = c.decide(ctx, deadline)
 	}
-	if held {
-		return true, nil
+	if busy == nil && err == nil {
+		return nil, nil
 	}
-	return false, c.withdraw(ctx, err)
+	return busy, c.withdraw(ctx, err)
 }
 
 // withdraw deletes the claims after an attempt that ended with err. It returns err, or a *WithdrawError if the
@@ -82,66 +78,92 @@ func (c *claim) withdraw(ctx context.Context, err error) error {
 }
 
 // put sends the guarded INSERT. True: all claims were put; false: none was, since somebody holds.
-func (c *claim) put(ctx context.Context) (bool, error) {
+func (c *claim) put(ctx context.Context, deadline time.Time) (bool, error) {
 	c.putAt = time.Now()
-	result, err := c.exec(ctx, newStatement("lock.claim", c.fence.Claim(c.ids, c.locker.options.Holder)))
-	if err != nil {
-		return false, err
-	}
-	return result.WrittenRows > 0, nil
+	st := newStatement("lock.claim", c.fence.Claim(c.ids, c.locker.options.Holder))
+	st.Timeout = time.Until(deadline) + answerGrace
+	result, err := c.exec(ctx, st)
+	return result.WrittenRows > 0, err
 }
 
-// decide reads all live claims until ours is the only one (held), or has to give way.
-func (c *claim) decide(ctx context.Context, deadline time.Time, busy *BusyError) (held bool, err error) {
-	if !c.fence.Lock.Strict {
-		// A merge may hide a claim that was put together with ours. Whoever put it has noticed by the end of
-		// a settle, if our INSERT took no longer than that.
-		if busy.Slow = time.Since(c.putAt); busy.Slow > c.locker.options.Settle {
-			return false, nil
+// decide reads all live claims until ours is the only one (held), or has to give way to what it returns.
+func (c *claim) decide(ctx context.Context, deadline time.Time) (*BusyError, error) {
+	if c.fence.Lock.Hides() {
+		// A claim that was put together with ours may be hidden. Whoever put it has noticed by the end of a
+		// settle, if our INSERT took no longer than that.
+		if took := time.Since(c.putAt); took > c.locker.options.Settle {
+			busy := c.busy(sighting{})
+			busy.Slow = took
+			return busy, nil
 		}
-		busy.Slow = 0
 		if err := sleep(ctx, c.locker.options.Settle); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	for first := true; ; first = false {
-		rows, err := c.read(ctx)
+		seen, err := c.read(ctx, time.Until(deadline)+answerGrace)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		c.note(busy, rows)
-		switch s := c.sight(rows); {
+		switch s := c.sight(seen); {
 		case s.smaller || s.ours < len(c.ids):
 			// Fewer of ours than were put: a merge or a sweep took one.
-			return false, nil
+			return c.busy(seen), nil
 		case !s.larger:
-			c.extend(rows)
-			return true, nil
+			c.extend(seen)
+			return nil, nil
 		case s.largerOfOurs && !first, time.Since(c.putAt) > 3*c.locker.options.Settle, time.Now().After(deadline):
 			// Whoever only claims has withdrawn by now, so this one holds. It may be about to write, and
 			// its fence waits for our claim to go. Ours is not renewed meanwhile: it is young.
-			return false, nil
+			return c.busy(seen), nil
 		}
 		if err := sleep(ctx, c.pollInterval()); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 }
 
-// pollInterval is the pause before claims are read again while ours stands beside a rival's. Where a merge
-// may hide a claim, a decision in sight of a rival is made from what is seen after the settle.
+// pollInterval is the pause before claims are read again while ours stands beside a rival's. Where a claim may
+// be hidden, a decision in sight of a rival is made from what is seen after the settle.
 func (c *claim) pollInterval() time.Duration {
-	if !c.fence.Lock.Strict {
+	if c.fence.Lock.Hides() {
 		return c.locker.options.Settle
 	}
 	return jitter(c.locker.options.RetryInterval / 5)
 }
 
-// read reads the live claims of the state_ids, ours and others'.
-func (c *claim) read(ctx context.Context) ([]row, error) {
-	c.readAt = time.Now()
-	return c.locker.rows(ctx, newStatement("lock.read", c.fence.Lock.Claims(c.ids, c.fence.Stale)))
+// A row is one claim as it stands in the lock table.
+type row struct {
+	stateID, lockID, holder string
+	// lockedAt is in the server's time, as is now, when the row was read.
+	lockedAt, now time.Time
 }
+
+// A sighting is the live claims that were read, and the local time just before.
+type sighting struct {
+	rows []row
+	at   time.Time
+}
+
+// now is the server's time of the reading; zero if there was no row.
+func (s sighting) now() time.Time {
+	if len(s.rows) == 0 {
+		return time.Time{}
+	}
+	return s.rows[0].now
+}
+
+// read reads the live claims of the state_ids, ours and others'.
+func (c *claim) read(ctx context.Context, timeout time.Duration) (sighting, error) {
+	st := newStatement("lock.read", c.fence.Lock.Claims(c.ids, c.fence.Stale))
+	st.Timeout = timeout
+	at := time.Now()
+	rows, err := c.locker.rows(ctx, st)
+	return sighting{rows: rows, at: at}, err
+}
+
+// readTimeout bounds a reading while the lock is held: what comes later is of no use.
+func (c *claim) readTimeout() time.Duration { return max(c.fence.Lease/10, 2*time.Second) }
 
 // rows reads claims.
 func (l *Locker) rows(ctx context.Context, st chconn.Statement) ([]row, error) {
@@ -170,10 +192,8 @@ type sight struct {
 	smaller, larger, largerOfOurs bool
 }
 
-func (s sight) rival() bool { return s.smaller || s.larger }
-
-func (c *claim) sight(rows []row) (s sight) {
-	for _, r := range rows {
+func (c *claim) sight(seen sighting) (s sight) {
+	for _, r := range seen.rows {
 		switch {
 		case r.lockID == c.fence.LockID:
 			s.ours++
@@ -187,17 +207,19 @@ func (c *claim) sight(rows []row) (s sight) {
 	return s
 }
 
-// note keeps the first rival of rows for the error that is returned if nothing comes of waiting.
-func (c *claim) note(busy *BusyError, rows []row) {
-	for _, r := range rows {
+// busy names the first rival that was seen, if there was one.
+func (c *claim) busy(seen sighting) *BusyError {
+	busy := &BusyError{Table: c.fence.Lock.String(), StateID: c.ids[0]}
+	for _, r := range seen.rows {
 		if r.lockID == c.fence.LockID {
 			continue
 		}
 		busy.StateID, busy.LockID, busy.Holder = r.stateID, r.lockID, r.holder
 		busy.Since, busy.Stale, busy.Now = r.lockedAt, r.lockedAt.Add(c.fence.Stale), r.now
 		busy.Break = c.fence.Lock.BreakText(r.stateID, r.lockID)
-		return
+		break
 	}
+	return busy
 }
 
 // jitter spreads d by a quarter up and down, so that those who wait do not wake together.

@@ -18,15 +18,15 @@ type claim struct {
 	fence  chsql.Fence
 	ids    []string
 
-	// putAt and readAt are the local times just before the claims were put, and last read.
-	putAt, readAt time.Time
+	// putAt is the local time just before the claims were put.
+	putAt time.Time
 
 	// gone is done when the lock is lost; its cause is the *LostError.
 	gone   context.Context
 	cancel context.CancelCauseFunc
 
 	// statement is held by whatever uses the claim: renewals and fenced writes never overlap.
-	statement sync.Mutex
+	statement slot
 
 	mu sync.Mutex
 	// expires is when the lease ends, by the local clock; serverExpires the same by the server's.
@@ -51,10 +51,11 @@ func (l *Locker) newClaim(table chsql.LockTable, ids []string) *claim {
 		fence.Lease = min(fence.Lease, fence.Stale-fence.Backdate)
 	}
 	c := &claim{
-		locker: l,
-		fence:  fence,
-		ids:    slices.Compact(slices.Sorted(slices.Values(ids))),
-		stop:   func() {},
+		locker:    l,
+		fence:     fence,
+		statement: make(slot, 1),
+		ids:       slices.Compact(slices.Sorted(slices.Values(ids))),
+		stop:      func() {},
 	}
 	c.gone, c.cancel = context.WithCancelCause(context.Background())
 	return c
@@ -71,22 +72,36 @@ func (c *claim) exec(ctx context.Context, st chconn.Statement) (chconn.Result, e
 	return result, err
 }
 
-// extend takes over from rows, just read, until when the claims count.
-func (c *claim) extend(rows []row) {
+// extend takes over from what was read until when the claims count.
+func (c *claim) extend(seen sighting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	oldest := time.Duration(-1)
-	for _, r := range rows {
+	first := true
+	for _, r := range seen.rows {
 		if r.lockID != c.fence.LockID {
 			continue
 		}
 		expires := r.lockedAt.Add(c.fence.Backdate + c.fence.Lease)
-		if left := expires.Sub(r.now); oldest < 0 || left < oldest {
-			oldest = left
-			c.serverExpires = expires
-			c.expires = c.readAt.Add(left)
+		if first || expires.Before(c.serverExpires) {
+			c.serverExpires, c.expires = expires, seen.at.Add(expires.Sub(r.now))
 		}
+		first = false
 	}
+}
+
+// fresh tells whether all our claims were seen, young enough to be built on.
+func (c *claim) fresh(seen sighting) bool {
+	ours := 0
+	for _, r := range seen.rows {
+		if r.lockID != c.fence.LockID {
+			continue
+		}
+		if r.now.Sub(r.lockedAt.Add(c.fence.Backdate)) >= c.fence.Fresh() {
+			return false
+		}
+		ours++
+	}
+	return ours == len(c.ids)
 }
 
 // lose marks the lock as lost, once, and cancels the work that it guards.
@@ -117,3 +132,17 @@ func (c *claim) expiry() (local, server time.Time) {
 	defer c.mu.Unlock()
 	return c.expires, c.serverExpires
 }
+
+// A slot is a mutex that one need not wait for any longer than a context lasts.
+type slot chan struct{}
+
+func (s slot) take(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s slot) leave() { <-s }

@@ -16,7 +16,8 @@ type BusyError struct {
 	Table   string
 	StateID string
 	// LockID and Holder identify the claim that was in the way. Both are empty if none was seen at the end.
-	// Holder is empty for a Meltano client.
+	// Holder is empty for a Meltano client. A Holder without a LockID is an operation of this process, and a
+	// LockID without Since a lock that this process holds.
 	LockID, Holder string
 	// Since is when the claim was made or last renewed, Stale when it becomes stale unless renewed, and Now
 	// the server's time when it was read; all by the server's clock.
@@ -36,8 +37,14 @@ func (e *BusyError) Error() string {
 		return fmt.Sprintf("state_id %q in %s: the server took %s to store a claim, which is longer than the settle; gave up after %s",
 			e.StateID, e.Table, e.Slow.Round(time.Millisecond), e.Waited.Round(time.Millisecond))
 	}
+	if e.LockID == "" && e.Holder != "" {
+		return fmt.Sprintf("state_id %q in %s: in use by %s, gave up after %s", e.StateID, e.Table, e.Holder, e.Waited.Round(time.Millisecond))
+	}
 	if e.LockID == "" {
 		return fmt.Sprintf("state_id %q in %s: lock not acquired after %s", e.StateID, e.Table, e.Waited.Round(time.Millisecond))
+	}
+	if e.Since.IsZero() {
+		return fmt.Sprintf("state_id %q in %s: locked by this process already (lock_id %s)", e.StateID, e.Table, e.LockID)
 	}
 	return fmt.Sprintf("state_id %q in %s: locked by %s (lock_id %s) since %s, gave up after %s", e.StateID, e.Table, e.holder(),
 		e.LockID, e.Since.UTC().Format(time.RFC3339), e.Waited.Round(time.Millisecond))

@@ -14,12 +14,42 @@ import (
 // A Hold is a lock that is kept across many calls of [Locker.Do], until it is released.
 type Hold struct{ claim *claim }
 
-// holds are the Holds of one Locker. The zero value is ready.
+// holds are the Holds of one Locker, and the calls that may have claims in place.
 type holds struct {
-	mu  sync.Mutex
-	all []*Hold
-	// working counts the calls of Do that have a claim of their own.
+	// closing is done when the Locker takes no more calls; close ends it.
+	closing context.Context
+	close   context.CancelCauseFunc
+
+	mu      sync.Mutex
+	all     []*Hold
 	working sync.WaitGroup
+}
+
+// errClosed is the cause of what is cancelled when the process ends.
+var errClosed = errors.New("the provider is ending")
+
+func newHolds() *holds {
+	s := &holds{}
+	s.closing, s.close = context.WithCancelCause(context.Background())
+	return s
+}
+
+// begin lets a call in that may put claims. Its context ends with the Locker. It has to call end when it has
+// no claim left but that of a Hold.
+func (s *holds) begin(ctx context.Context) (_ context.Context, end func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing.Err() != nil {
+		return nil, nil, errClosed
+	}
+	s.working.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.closing, func() { cancel(errClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		s.working.Done()
+	}, nil
 }
 
 // Hold acquires the lock of all the state_ids, all or none, and keeps it by itself until Release. Calls of Do
@@ -29,7 +59,13 @@ func (l *Locker) Hold(ctx context.Context, table chsql.LockTable, ids []string, 
 	if timeout == 0 {
 		timeout = l.options.Timeout
 	}
-	leave, err := l.queue.enter(ctx, table, ids, timeout)
+	deadline := time.Now().Add(timeout)
+	ctx, end, err := l.holds.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	leave, err := l.queue.enter(ctx, table, ids, deadline)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +73,7 @@ func (l *Locker) Hold(ctx context.Context, table chsql.LockTable, ids []string, 
 	if id, c := l.holds.overlapping(table, ids); c != nil {
 		return nil, &BusyError{Table: table.String(), StateID: id, LockID: c.fence.LockID, Holder: l.options.Holder}
 	}
-	c, err := l.acquire(ctx, table, ids, timeout)
+	c, err := l.acquire(ctx, table, ids, deadline)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +103,7 @@ func (h *Hold) Renew(ctx context.Context) error { return h.claim.renew(ctx) }
 // a *ReleaseError.
 func (h *Hold) Release(ctx context.Context) error {
 	c := h.claim
-	leave, err := c.locker.queue.enter(context.WithoutCancel(ctx), c.fence.Lock, c.ids, c.locker.options.Timeout)
+	leave, err := c.locker.queue.enter(ctx, c.fence.Lock, c.ids, time.Now().Add(c.locker.options.Timeout))
 	if err == nil {
 		defer leave()
 	}
@@ -82,29 +118,39 @@ func (h *Hold) release(ctx context.Context, timeout time.Duration) error {
 	return errors.Join(h.claim.lostError(), h.claim.release(ctx, timeout))
 }
 
-// ReleaseAll releases every Hold that is left, and waits for calls of Do to release theirs, within the
-// timeout. It is for the end of the process; the work of those calls must be cancelled already.
+// ReleaseAll is for the end of the process: it takes no more calls, cancels those that are under way, waits
+// until they have released, and releases every Hold that is left, within the timeout.
 func (l *Locker) ReleaseAll(ctx context.Context, timeout time.Duration) error {
-	l.holds.mu.Lock()
-	left := slices.Clone(l.holds.all)
-	l.holds.mu.Unlock()
+	s := l.holds
+	s.mu.Lock()
+	s.close(errClosed)
+	s.mu.Unlock()
+	done := make(chan error, 1)
+	go func() {
+		err := s.releaseHolds(ctx, timeout)
+		s.working.Wait()
+		// A Hold may have been acquired at the last moment.
+		done <- errors.Join(err, s.releaseHolds(ctx, timeout))
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(timeout):
+		return fmt.Errorf("locks are still being released after %s", timeout)
+	}
+}
+
+func (s *holds) releaseHolds(ctx context.Context, timeout time.Duration) error {
+	s.mu.Lock()
+	left := slices.Clone(s.all)
+	s.mu.Unlock()
 	errs := make([]error, len(left))
 	var group sync.WaitGroup
 	for i, h := range left {
 		group.Go(func() { errs[i] = h.release(ctx, timeout) })
 	}
-	done := make(chan struct{})
-	go func() {
-		group.Wait()
-		l.holds.working.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return errors.Join(errs...)
-	case <-time.After(timeout):
-		return fmt.Errorf("locks are still being released after %s", timeout)
-	}
+	group.Wait()
+	return errors.Join(errs...)
 }
 
 // covering returns the claim of the Hold that covers all the ids, or nil if none of them is held.

@@ -118,7 +118,7 @@ type Locker struct {
 	db      DB
 	options Options
 	queue   queue
-	holds   holds
+	holds   *holds
 }
 
 // New returns a Locker. It fails on options that contradict each other.
@@ -127,7 +127,7 @@ func New(db DB, options Options) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Locker{db: db, options: options}, nil
+	return &Locker{db: db, options: options, holds: newHolds()}, nil
 }
 
 // Do acquires the lock of all the state_ids, all or none, runs work, and releases. If this Locker holds them
@@ -137,7 +137,13 @@ func New(db DB, options Options) (*Locker, error) {
 // does not depend on ctx: it happens after a cancellation as well. Do returns work's error, or a *BusyError,
 // or what the server answered; if only the release failed, a *ReleaseError.
 func (l *Locker) Do(ctx context.Context, table chsql.LockTable, ids []string, work func(ctx context.Context, held *Held) error) error {
-	leave, err := l.queue.enter(ctx, table, ids, l.options.Timeout)
+	deadline := time.Now().Add(l.options.Timeout)
+	ctx, end, err := l.holds.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	leave, err := l.queue.enter(ctx, table, ids, deadline)
 	if err != nil {
 		return err
 	}
@@ -149,19 +155,21 @@ func (l *Locker) Do(ctx context.Context, table chsql.LockTable, ids []string, wo
 	if c != nil {
 		return c.run(ctx, work)
 	}
-	c, err = l.acquire(ctx, table, ids, l.options.Timeout)
+	c, err = l.acquire(ctx, table, ids, deadline)
 	if err != nil {
 		return err
 	}
-	l.holds.working.Add(1)
-	defer l.holds.working.Done()
 	c.keep(ctx)
 	err = c.run(ctx, work)
 	releaseErr := c.release(ctx, releaseTimeout)
-	if err != nil {
-		return err
+	if err == nil {
+		return releaseErr
 	}
-	return releaseErr
+	if releaseErr != nil {
+		// As text alone: a *ReleaseError means that the work is done.
+		return fmt.Errorf("%w; %s", err, releaseErr.Error())
+	}
+	return err
 }
 
 // run runs work under the claim.

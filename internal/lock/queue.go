@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -21,11 +22,14 @@ type queueKey struct {
 	id    string
 }
 
-// enter waits until no other caller is in for any of the ids. They are taken in one order by everybody, so
-// that two callers with overlapping ids never wait for each other.
-func (q *queue) enter(ctx context.Context, table chsql.LockTable, ids []string, timeout time.Duration) (leave func(), err error) {
+// enter waits until no other caller is in for any of the ids, of which there must be one. They are taken in one
+// order by everybody, so that two callers with overlapping ids never wait for each other.
+func (q *queue) enter(ctx context.Context, table chsql.LockTable, ids []string, deadline time.Time) (leave func(), err error) {
+	if len(ids) == 0 {
+		return nil, errors.New("lock: no state_id to lock")
+	}
 	start := time.Now()
-	timer := time.NewTimer(timeout)
+	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
 	var taken []queueKey
@@ -45,7 +49,7 @@ func (q *queue) enter(ctx context.Context, table chsql.LockTable, ids []string, 
 				return nil, context.Cause(ctx)
 			case <-timer.C:
 				leave()
-				return nil, &BusyError{Table: table.String(), StateID: id, Waited: time.Since(start)}
+				return nil, &BusyError{Table: table.String(), StateID: id, Holder: "another operation of this process", Waited: time.Since(start)}
 			}
 		}
 	}

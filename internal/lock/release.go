@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,14 +15,14 @@ import (
 const (
 	// releaseTimeout bounds a release, which goes on after its caller was cancelled.
 	releaseTimeout = 5 * time.Second
-	// releasePause lies between two tries.
+	// releasePause lies between two tries, at first.
 	releasePause = 20 * time.Millisecond
-	// releaseChunk is how many state_ids one DELETE names, to keep its text within the server's limit.
-	releaseChunk = 1000
+	// killTimeout bounds one attempt to end a statement.
+	killTimeout = 2 * time.Second
 )
 
 // release deletes the claims and sees that they are gone, within the timeout. It does not depend on ctx's
-// cancellation.
+// cancellation. It returns a *ReleaseError if they may still be there.
 //
 // Patch parts mask rows at once, but come undone for good if a plain DELETE was in flight beside them; so
 // they are trusted only if no mutation is unfinished afterwards, and no row is left after that. Even a plain
@@ -32,17 +31,45 @@ func (c *claim) release(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	c.stop()
-	c.statement.Lock()
-	defer c.statement.Unlock()
-	patch := c.fence.Lock.Strict
-	for {
-		err := c.releaseOnce(ctx, &patch)
-		if err == nil {
+	err := c.statement.take(ctx)
+	if err == nil {
+		defer c.statement.leave()
+		err = c.releaseUntil(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	_, expires := c.expiry()
+	return &ReleaseError{Table: c.fence.Lock.String(), LockID: c.fence.LockID, Expires: expires, Err: err}
+}
+
+// releaseUntil tries to release until ctx ends or there is no use in trying.
+func (c *claim) releaseUntil(ctx context.Context) error {
+	mode := chsql.DeleteMutation
+	if c.fence.Lock.Strict {
+		mode = chsql.DeletePatch
+	}
+	for pause := releasePause; ; pause = min(2*pause, 500*time.Millisecond) {
+		unfinished, err := c.releaseOnce(ctx, mode)
+		var serverErr *chconn.ServerError
+		switch {
+		case err == nil && mode == chsql.DeletePatch && unfinished:
+			mode, err = chsql.DeleteMutation, errLeft
+		case err == nil:
 			return nil
+		case errors.As(err, &serverErr):
+			switch {
+			case serverErr.Code == chconn.CodeUnknownTable, serverErr.Code == chconn.CodeUnknownDatabase:
+				return nil // The claims are gone with their table.
+			case mode != chsql.DeleteAsConfigured:
+				// The server may know less, or the user's profile may fix the mode.
+				mode++
+			case refused(serverErr):
+				return err
+			}
 		}
-		if sleepErr := sleep(ctx, releasePause); sleepErr != nil || !worthRepeating(err) {
-			_, expires := c.expiry()
-			return &ReleaseError{Table: c.fence.Lock.String(), LockID: c.fence.LockID, Expires: expires, Err: err}
+		if sleepErr := sleep(ctx, pause); sleepErr != nil {
+			return err
 		}
 	}
 }
@@ -50,50 +77,42 @@ func (c *claim) release(ctx context.Context, timeout time.Duration) error {
 // errLeft is a release after which claims are still there.
 var errLeft = errors.New("claims are left after the delete")
 
-// worthRepeating tells failures that may pass from the server's final word.
-func worthRepeating(err error) bool {
-	var serverErr *chconn.ServerError
-	return !errors.As(err, &serverErr) || serverErr.Code != chconn.CodeAccessDenied
+// releaseOnce deletes and reads back. It tells whether mutations of the lock table were unfinished afterwards.
+func (c *claim) releaseOnce(ctx context.Context, mode chsql.DeleteMode) (unfinished bool, err error) {
+	c.killUnanswered(ctx)
+	st := newStatement("lock.release", c.fence.Lock.Release(c.fence.LockID, c.ids, mode))
+	if _, err := c.locker.db.Exec(ctx, st); err != nil {
+		return false, fmt.Errorf("delete claims: %w", err)
+	}
+	var mutations, left uint64
+	st = newStatement("lock.left", c.fence.Lock.Left(c.fence.LockID, c.ids))
+	err = c.locker.db.Query(ctx, st, func(r chconn.Row) error { return r.Scan(&mutations, &left) })
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("read back claims: %w", err)
+	case left > 0:
+		return mutations > 0, errLeft
+	}
+	return mutations > 0, nil
 }
 
-// releaseOnce deletes and reads back. It turns patch off when patch parts are not to be trusted.
-func (c *claim) releaseOnce(ctx context.Context, patch *bool) error {
+// killUnanswered ends INSERTs that may still run and put a claim after the DELETE. It is best effort.
+func (c *claim) killUnanswered(ctx context.Context) {
 	c.mu.Lock()
 	unanswered := c.unanswered
+	c.unanswered = nil
 	c.mu.Unlock()
 	for _, queryID := range unanswered {
-		// It is best effort: an INSERT that has ended is not there to be killed.
-		if err := c.locker.db.Kill(ctx, queryID); err != nil {
+		if err := c.kill(ctx, queryID); err != nil {
 			c.locker.options.Logger.WarnContext(ctx, "unanswered statement not killed", "query_id", queryID, "error", err)
 		}
 	}
-	for ids := range slices.Chunk(c.ids, releaseChunk) {
-		if err := c.releaseChunk(ctx, ids, patch); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-// releaseChunk does that for some of the state_ids.
-func (c *claim) releaseChunk(ctx context.Context, ids []string, patch *bool) error {
-	st := newStatement("lock.release", c.fence.Lock.Release(c.fence.LockID, ids, *patch))
-	if _, err := c.locker.db.Exec(ctx, st); err != nil {
-		return fmt.Errorf("delete claims: %w", err)
-	}
-	var unfinished, left uint64
-	st = newStatement("lock.left", c.fence.Lock.Left(c.fence.LockID, ids))
-	err := c.locker.db.Query(ctx, st, func(r chconn.Row) error { return r.Scan(&unfinished, &left) })
-	switch {
-	case err != nil:
-		return fmt.Errorf("read back claims: %w", err)
-	case *patch && unfinished > 0:
-		*patch = false
-		return errLeft
-	case left > 0:
-		return errLeft
-	}
-	return nil
+func (c *claim) kill(ctx context.Context, queryID string) error {
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	return c.locker.db.Kill(ctx, queryID)
 }
 
 // newStatement makes of a query what a connection runs.

@@ -22,37 +22,39 @@ type Write struct {
 	// chsql's markers.
 	Insert func(chsql.Fence) chconn.Statement
 	// Verify makes a SELECT of one row: the fence's state, how many state_ids are not written yet, and how
-	// many have something newer; see chsql.StateTable.Verify.
+	// many rows are newer; see chsql.StateTable.Verify.
 	Verify func(chsql.Fence) chconn.Statement
-	// Rows is how many rows the INSERT has to write.
+	// Rows is how many rows the INSERT has to write, one for each state_id.
 	Rows uint64
 }
 
-// settleTimeout bounds the reading back of a write whose answer was lost, which goes on after a cancellation.
+// settleTimeout bounds the reading back of a write, which goes on after a cancellation.
 const settleTimeout = 10 * time.Second
 
 // Write sends a fenced write and verifies it. Nil means that all rows are stored, are the newest, and that
 // the lock was held throughout.
 //
-// A rival's claim that has turned up is waited out, as in acquiring, and the same write is sent again. An
-// answer that was lost is settled by reading back. It returns a *LostError or ErrMoved if nothing was
-// written for that reason, an *UncertainError if nobody can say, or what the server answered.
+// A rival's claim that has turned up is waited out, as in acquiring, and the same write is sent again. What
+// became of an INSERT that was not answered, or that failed on the server, is settled by reading back. It
+// returns a *LostError or ErrMoved if nothing was written for that reason, a *BusyError if a rival did not go,
+// an *UncertainError if nobody can say what is stored, or else what the server answered: then nothing is.
 func (h *Held) Write(ctx context.Context, w Write) error {
 	c := h.claim
-	deadline := time.Now().Add(c.locker.options.Timeout)
+	start := time.Now()
+	deadline := start.Add(c.locker.options.Timeout)
 	for {
-		err := c.send(ctx, w)
+		queryID, err := c.send(ctx, w)
 		switch {
 		case err == nil:
 			err = c.verify(ctx, w, deadline)
-		case errors.As(err, new(*chconn.NoAnswerError)):
-			err = c.settle(ctx, w, err, deadline)
+		case queryID != "":
+			err = c.settle(ctx, w, queryID, err, deadline)
 		}
 		if !errors.Is(err, errAgain) {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return c.busy(ctx)
+			return c.inTheWay(ctx, start)
 		}
 		if err := sleep(ctx, c.pollInterval()); err != nil {
 			return err
@@ -60,75 +62,80 @@ func (h *Held) Write(ctx context.Context, w Write) error {
 	}
 }
 
-// busy says who is in the way of a write.
-func (c *claim) busy(ctx context.Context) error {
-	busy := &BusyError{Table: c.fence.Lock.String(), StateID: c.ids[0], Waited: c.locker.options.Timeout}
-	rows, err := c.read(ctx)
+// inTheWay says who is in the way of a write.
+func (c *claim) inTheWay(ctx context.Context, start time.Time) error {
+	seen, err := c.read(ctx, c.readTimeout())
 	if err != nil {
 		return err
 	}
-	c.note(busy, rows)
+	busy := c.busy(seen)
+	busy.Waited = time.Since(start)
 	return busy
 }
 
 // errAgain says that nothing was written and that the same write may be sent again.
 var errAgain = errors.New("not written, send again")
 
-// send sends the INSERT once, unless the lock is lost already.
-func (c *claim) send(ctx context.Context, w Write) error {
-	c.statement.Lock()
-	defer c.statement.Unlock()
+// send sends the INSERT once, unless the lock is lost already. If it failed so that rows may be stored all the
+// same, queryID names it.
+func (c *claim) send(ctx context.Context, w Write) (queryID string, err error) {
+	if err := c.statement.take(ctx); err != nil {
+		return "", err
+	}
+	defer c.statement.leave()
 	if err := c.lostError(); err != nil {
-		return err
+		return "", err
 	}
 	st := w.Insert(c.fence)
 	st.QueryID = uuid.NewString()
+	expires, _ := c.expiry()
+	st.Timeout = max(time.Until(expires), time.Second)
 	result, err := c.exec(ctx, st)
-	if err != nil {
-		return c.refusal(ctx, err)
-	}
 	// More rows than were sent are those of materialized views on the table.
-	if result.WrittenRows < w.Rows {
-		return &UncertainError{Reason: fmt.Sprintf("the server wrote %d of %d rows", result.WrittenRows, w.Rows)}
+	switch {
+	case err == nil && result.WrittenRows >= w.Rows:
+		return "", nil
+	case err == nil:
+		return st.QueryID, fmt.Errorf("the server wrote %d of %d rows", result.WrittenRows, w.Rows)
+	case errors.As(err, new(*chconn.NoAnswerError)):
+		return st.QueryID, err
 	}
-	return nil
-}
-
-// refusal turns the exceptions of the guards into what they mean.
-func (c *claim) refusal(ctx context.Context, err error) error {
 	var serverErr *chconn.ServerError
-	if !errors.As(err, &serverErr) || serverErr.Code != chconn.CodeThrowIf {
-		return err
+	if !errors.As(err, &serverErr) || refused(serverErr) {
+		return "", err
+	}
+	if serverErr.Code != chconn.CodeThrowIf {
+		return st.QueryID, err
 	}
 	switch chsql.Refusal(serverErr.Message) {
 	case chsql.MarkerMoved:
-		return ErrMoved
+		return "", ErrMoved
 	case chsql.MarkerFence:
-		rows, readErr := c.read(ctx)
-		if readErr != nil {
-			return readErr
-		}
-		if !c.fresh(rows) {
-			return c.lose(ctx, "the fence found its claim missing or too old", nil)
-		}
-		return errAgain
+		return "", c.refusal(ctx)
 	}
-	return err
+	return st.QueryID, err
 }
 
-// fresh tells whether all our claims are in rows, young enough to be built on.
-func (c *claim) fresh(rows []row) bool {
-	ours := 0
-	for _, r := range rows {
-		if r.lockID != c.fence.LockID {
-			continue
-		}
-		if r.now.Sub(r.lockedAt.Add(c.fence.Backdate)) >= c.fence.Fresh() {
-			return false
-		}
-		ours++
+// refused tells exceptions that come before anything is written: the statement was not carried out at all.
+func refused(err *chconn.ServerError) bool {
+	switch err.Code {
+	case chconn.CodeAccessDenied, chconn.CodeReadOnly, chconn.CodeSettingConstraint, chconn.CodeUnknownTable, chconn.CodeUnknownDatabase,
+		chconn.CodeUnknownSetting, chconn.CodeSyntaxError:
+		return true
 	}
-	return ours == len(c.ids)
+	return false
+}
+
+// refusal finds out why the fence refused: a rival, who is waited out, or the lock is lost.
+func (c *claim) refusal(ctx context.Context) error {
+	seen, err := c.read(ctx, c.readTimeout())
+	if err != nil {
+		return err
+	}
+	if !c.fresh(seen) {
+		return c.lose(ctx, "the fence found its claim missing or too old", nil)
+	}
+	return errAgain
 }
 
 // A verdict is what Verify reads.
@@ -140,11 +147,11 @@ type verdict struct {
 func (v verdict) stored() bool { return v.missing == 0 && v.beyond == 0 }
 
 // verify reads back a write that was acknowledged, until no rival is in sight.
-func (c *claim) verify(ctx context.Context, w Write, deadline time.Time) error {
+func (c *claim) verify(caller context.Context, w Write, deadline time.Time) error {
 	// What was written has to be known, also when the work was cancelled meanwhile.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(time.Until(deadline), settleTimeout))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), max(time.Until(deadline), settleTimeout))
 	defer cancel()
-	for {
+	for start := time.Now(); ; {
 		v, err := c.verdict(ctx, w)
 		switch {
 		case err != nil:
@@ -155,7 +162,7 @@ func (c *claim) verify(ctx context.Context, w Write, deadline time.Time) error {
 			return nil
 		case v.fence == chsql.FenceLost:
 			return &UncertainError{Reason: "the lock was lost while the write was under way", Err: c.lose(ctx, "its claim was gone after a write", nil)}
-		case time.Now().After(deadline):
+		case time.Now().After(deadline), caller.Err() != nil && time.Since(start) > 2*c.locker.options.Settle:
 			return &UncertainError{Reason: "another client's claim turned up beside the write and did not go"}
 		}
 		if err := sleep(ctx, c.pollInterval()); err != nil {
@@ -164,35 +171,35 @@ func (c *claim) verify(ctx context.Context, w Write, deadline time.Time) error {
 	}
 }
 
-// settle finds out what became of a write whose answer was lost. The INSERT is killed first, so that it
-// cannot land after the reading.
-func (c *claim) settle(ctx context.Context, w Write, cause error, deadline time.Time) error {
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+// settle finds out what became of a write that failed with cause. One that was not answered is killed first,
+// so that it cannot land after the reading.
+func (c *claim) settle(caller context.Context, w Write, queryID string, cause error, deadline time.Time) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), settleTimeout)
 	defer cancel()
-	c.mu.Lock()
-	queryID := c.unanswered[len(c.unanswered)-1]
-	c.mu.Unlock()
+	noAnswer := errors.As(cause, new(*chconn.NoAnswerError))
+	ended := !noAnswer
 	for {
-		err := c.locker.db.Kill(detached, queryID)
-		var v verdict
-		if err == nil {
-			v, err = c.verdict(detached, w)
+		var err error
+		if !ended {
+			err = c.kill(ctx, queryID)
+			ended = err == nil
 		}
-		if err != nil {
-			if sleepErr := sleep(detached, releasePause); sleepErr != nil {
-				return &UncertainError{Reason: "the answer to the write was lost, and it could not be read back", Err: errors.Join(cause, err)}
-			}
-			continue
-		}
+		v, readErr := c.verdict(ctx, w)
 		switch {
-		case v.stored():
-			return c.verify(ctx, w, deadline)
-		case v.missing == w.Rows && v.beyond == 0 && ctx.Err() == nil:
-			return errAgain
-		case v.missing == w.Rows && v.beyond == 0:
+		case readErr == nil && v.stored():
+			return c.verify(caller, w, deadline)
+		case readErr == nil && v.missing == w.Rows && v.beyond == 0 && ended:
+			if noAnswer && caller.Err() == nil {
+				return errAgain
+			}
 			return cause
+		case readErr == nil && ended:
+			return &UncertainError{Reason: "the write failed, and something else is stored now", Err: cause}
 		}
-		return &UncertainError{Reason: "the answer to the write was lost, and something else is stored now", Err: cause}
+		// Not known yet: no connection, or a statement that may still run.
+		if sleepErr := sleep(ctx, releasePause); sleepErr != nil {
+			return &UncertainError{Reason: "the write failed, and what became of it could not be read back", Err: errors.Join(cause, err, readErr)}
+		}
 	}
 }
 

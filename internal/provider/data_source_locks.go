@@ -97,7 +97,7 @@ func (d *locksDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 						},
 						"stale": schema.BoolAttribute{
 							Computed:            true,
-							MarkdownDescription: "Whether it is older than 300 s: then everybody takes its holder for dead, and the next who wants the lock removes it.",
+							MarkdownDescription: "Whether it is older than 300 s: then everybody takes its holder for dead, and it is in nobody's way.",
 						},
 					},
 				},

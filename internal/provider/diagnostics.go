@@ -122,10 +122,10 @@ func advise(a attempt, err error) string {
 		return adviseBusy(busy)
 	case errors.As(err, &notHeld):
 		return adviseNotHeld(notHeld)
-	case errors.As(err, &lost):
-		return "The lock was lost while it was held, so nothing is written under it any more. Run plan again to see what is stored, then apply. If nobody broke it and it happens again, look for a server or a network that stalls, or raise lock.stale_after."
 	case errors.As(err, &uncertain):
 		return fmt.Sprintf("The write was sent as version %d, but could not be confirmed as what is stored now. Run plan again: it shows what is.", uncertain.Stamp)
+	case errors.As(err, &lost):
+		return "The lock was lost while it was held, so nothing is written under it any more. Run plan again to see what is stored, then apply. If nobody broke it and it happens again, look for a server or a network that stalls, or raise lock.stale_after."
 	case denied:
 		return "The user lacks a right. Somebody who may give it can run:\n\n  " + grant
 	case errors.As(err, &server) && server.Code == codeReadOnly:

@@ -164,7 +164,7 @@ func (r *lockEphemeralResource) Close(ctx context.Context, req ephemeral.CloseRe
 	case errors.As(err, new(*statestore.LostError)):
 		addError(&resp.Diagnostics, lock.attempt("release"), err)
 	case errors.As(err, &unreleased):
-		resp.Diagnostics.AddWarning("The lock may not be released", fmt.Sprintf(
+		resp.Diagnostics.AddWarning(fmt.Sprintf("The lock %s may not be released", unreleased.LockID), fmt.Sprintf(
 			"Removing %s was not confirmed, so pipelines may have to wait until it expires at %s.\n\n%s",
 			lock.object, unreleased.Expires.UTC().Format(time.RFC3339), sentence(unreleased)))
 	case err != nil:

@@ -122,6 +122,10 @@ func (p *Provider) ValidateConfig(ctx context.Context, req provider.ValidateConf
 	lock := path.Root("lock")
 	timeout := durationAt(ctx, req.Config, lock.AtName("timeout"), defaultLockTimeout)
 	settle := durationAt(ctx, req.Config, lock.AtName("settle"), defaultLockSettle)
+	if stale := durationAt(ctx, req.Config, lock.AtName("stale_after"), defaultLockStaleAfter); settle > stale/5 {
+		resp.Diagnostics.AddAttributeError(lock, "Invalid lock settings",
+			"settle must be at most a fifth of stale_after: else a lock would have to be renewed before it has settled.")
+	}
 	if settle >= timeout {
 		resp.Diagnostics.AddAttributeError(lock, "Invalid lock settings",
 			"settle must be shorter than timeout: a lock that has to settle first could never be acquired in time.")

@@ -19,6 +19,8 @@ const (
 	defaultUsername    = "default"
 	defaultLockTimeout = 30 * time.Second
 	defaultLockSettle  = time.Second
+	// defaultLockStaleAfter is also the longest that may be set.
+	defaultLockStaleAfter = 300 * time.Second
 )
 
 // Protocols, as the protocol attribute names them.
@@ -142,14 +144,14 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 					},
 					"stale_after": schema.StringAttribute{
 						Optional: true,
-						MarkdownDescription: "Lease of our own locks, `10s` to `300s`: after a crash, ours is taken over so much later. Default: `300s`. " +
-							"Others' locks are stale after 300 s, as Meltano has it, whatever is set here.",
+						MarkdownDescription: "Lease of our own locks, `10s` to `300s`: one that could not be renewed for so long counts as lost, and nothing is written under it any more. " +
+							"Default: `300s`. Whatever is set here, a lock that a crash left behind is taken over after 300 s, as Meltano has it.",
 						Validators: []validator.String{durationValidator{min: 10 * time.Second, max: 300 * time.Second}},
 					},
 					"settle": schema.StringAttribute{
 						Optional: true,
-						MarkdownDescription: "How long to wait before a decision that a claim on its way could change: when a rival was seen, on a lock table that Meltano made, or on replicas. " +
-							"Default: `1s`, as Meltano has it. Must be shorter than `timeout`. Raise it above the lag of replicas.",
+						MarkdownDescription: "How long to wait, on a lock table that Meltano made or a replicated one, before it is decided who holds: there, a claim may be hidden for a while. Each write takes so much longer. " +
+							"Default: `1s`, as Meltano has it. Must be shorter than `timeout`, and at most a fifth of `stale_after`. Raise it above the lag of replicas.",
 						Validators: []validator.String{durationValidator{min: 10 * time.Millisecond}},
 					},
 					"retry_interval": schema.StringAttribute{

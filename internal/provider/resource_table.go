@@ -77,8 +77,19 @@ func (r *tableResource) Create(ctx context.Context, req resource.CreateRequest, 
 		resp.Diagnostics.AddWarning(fmt.Sprintf("State table %s was there already", plan.id()),
 			"It is empty and just as declared, so it is taken over as it is. Terraform manages it from now on.")
 	}
+	warnLockLayout(&resp.Diagnostics, table)
 	plan.take(table)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// warnLockLayout warns of a lock table on which several pipelines cannot lock each other out.
+func warnLockLayout(diags *diag.Diagnostics, table statestore.Table) {
+	if table.LockLayout != statestore.LayoutMeltano {
+		return
+	}
+	diags.AddWarning(fmt.Sprintf("Lock table %s/%s is as Meltano makes it", table.Database, table.LockTable),
+		"It is ordered by state_id alone, so a merge can hide the lock of one Meltano client behind that of another, and both write. "+
+			"What this provider writes is checked against that; what several pipelines write for one state_id at the same time is not.")
 }
 
 // Read refreshes a table, and forgets one that is gone. One that became something else is an error, never a planned
@@ -112,6 +123,7 @@ func (r *tableResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		state.Settings, diags = types.MapValueFrom(ctx, types.StringType, table.Settings)
 		resp.Diagnostics.Append(diags...)
 	}
+	warnLockLayout(&resp.Diagnostics, table)
 	state.Comment = types.StringValue(table.Comment)
 	state.take(table)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)

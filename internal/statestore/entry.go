@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/bookmark"
@@ -84,7 +85,7 @@ func (s *Store) Read(ctx context.Context, at Address) (Entry, error) {
 	}
 	entries, err := query(ctx, s, statement("entry.read", table.state.Live([]string{at.StateID})), scanEntry)
 	if err != nil {
-		return Entry{}, s.tableGone(at.table(), err)
+		return Entry{}, s.tableGone(ctx, at.table(), err)
 	}
 	if len(entries) == 0 {
 		return Entry{}, ErrNotFound
@@ -151,6 +152,9 @@ func (s *Store) Delete(ctx context.Context, at Address, expect uint64) (Written,
 		}
 		return change{deleted: true}, nil
 	})
+	if errors.As(err, new(*NoTableError)) {
+		err = nil // Nothing can be in a table that is gone.
+	}
 	if err == nil {
 		s.manage(at, false)
 	}

@@ -88,6 +88,12 @@ type UncertainError struct {
 }
 
 func (e *UncertainError) Error() string {
+	switch e.Stored {
+	case 0:
+		return fmt.Sprintf("entry %s: written as version %d, and what is stored now could not be read: %v", e.Address, e.Stamp, e.Err)
+	case e.Stamp:
+		return fmt.Sprintf("entry %s: stored as version %d, but not under a lock that held throughout: %v", e.Address, e.Stamp, e.Err)
+	}
 	return fmt.Sprintf("entry %s: written as version %d, but version %d is stored now: %v", e.Address, e.Stamp, e.Stored, e.Err)
 }
 

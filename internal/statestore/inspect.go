@@ -80,6 +80,11 @@ func (s *Store) absent(ctx context.Context, table chsql.Table) error {
 	return nil
 }
 
+// replicated tells whether other replicas of a table may lag behind.
+func (d description) replicated() bool {
+	return strings.HasPrefix(d.engine, "Replicated") || strings.HasPrefix(d.engine, "Shared")
+}
+
 // family splits an engine clause such as "ReplicatedReplacingMergeTree('/path', '{replica}', version) ORDER BY ..."
 // into the family, without the prefixes that mean the same layout, and its column arguments.
 func (d description) family() (family string, columns []string) {

@@ -3,7 +3,6 @@ package statestore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"sync"
 
@@ -61,11 +60,14 @@ type TableChange struct {
 	Reset []string
 }
 
-// resolved is a table that fits, as statements name it.
+// resolved is a state table that fits, as statements name it.
 type resolved struct {
 	state chsql.StateTable
 	lock  chsql.LockTable
 	table Table
+	// unlockable says why no lock can be taken: the lock table is missing or has another shape. Reading needs
+	// none.
+	unlockable error
 }
 
 // tableSlot holds what is known of a table. Its mutex lets one caller look while the others wait.
@@ -102,19 +104,23 @@ func (s *Store) forget(name chsql.Table) {
 	delete(s.tables, name)
 }
 
-// tableGone turns the server's word that a table is missing into a *NoTableError.
-func (s *Store) tableGone(name chsql.Table, err error) error {
+// tableGone looks again at a table when the server says that one is missing: it may be the state table, the
+// lock table or the database.
+func (s *Store) tableGone(ctx context.Context, name chsql.Table, err error) error {
 	var serverErr *chconn.ServerError
-	if !errors.As(err, &serverErr) {
+	if !errors.As(err, &serverErr) || serverErr.Code != chconn.CodeUnknownTable && serverErr.Code != chconn.CodeUnknownDatabase {
 		return err
 	}
-	switch serverErr.Code {
-	case chconn.CodeUnknownTable:
-		s.forget(name)
-		return &NoTableError{Database: name.Database, Table: name.Name, Missing: "table"}
-	case chconn.CodeUnknownDatabase:
-		s.forget(name)
+	s.forget(name)
+	if serverErr.Code == chconn.CodeUnknownDatabase {
 		return &NoTableError{Database: name.Database, Table: name.Name, Missing: "database"}
+	}
+	found, inspectErr := s.inspect(context.WithoutCancel(ctx), name)
+	switch {
+	case inspectErr != nil:
+		return inspectErr
+	case found.unlockable != nil:
+		return found.unlockable
 	}
 	return err
 }
@@ -143,27 +149,44 @@ func (s *Store) inspect(ctx context.Context, name chsql.Table) (resolved, error)
 			EngineFull: state.engineFull, Comment: state.comment, Settings: state.settings(), UUID: state.uuid,
 		},
 	}
+	if len(reasons) > 0 {
+		return resolved{}, &UnfitError{Database: name.Database, Table: name.Name, Reasons: reasons}
+	}
 	if lockTable == nil {
 		if err := s.absent(ctx, result.lock.Table); err != nil {
 			return resolved{}, err
 		}
-		reasons.add("the lock table %s is missing; Meltano makes it on its first run, or drop and create this table", lockName)
+		reasons.add("the lock table %s is missing; Meltano makes it when it runs, or make it by hand:\n\n%s", lockName, result.lock.Create(false).Text)
 	} else {
+		result.lock.Replicated = lockTable.replicated()
 		result.lock.Strict, result.lock.Holder = reasons.checkLock(lockTable)
 	}
 	if result.lock.Strict {
 		result.table.LockLayout = LayoutStrict
 	}
 	if len(reasons) > 0 {
-		return resolved{}, &UnfitError{Database: name.Database, Table: name.Name, Reasons: reasons}
+		result.unlockable = &UnfitError{Database: name.Database, Table: name.Name, Reasons: reasons}
 	}
 	return result, nil
+}
+
+// lockable resolves a table whose entries are to be locked.
+func (s *Store) lockable(ctx context.Context, name chsql.Table) (resolved, error) {
+	found, err := s.resolve(ctx, name)
+	if err == nil && found.unlockable != nil {
+		s.forget(name) // It may be mended by the next time.
+		err = found.unlockable
+	}
+	return found, err
 }
 
 // Table describes a state table. It returns a *NoTableError if there is none, and an *UnfitError that lists
 // everything that does not fit if it has another shape.
 func (s *Store) Table(ctx context.Context, database, name string) (Table, error) {
 	found, err := s.inspect(ctx, chsql.Table{Database: database, Name: name})
+	if err == nil {
+		err = found.unlockable
+	}
 	return found.table, err
 }
 
@@ -185,21 +208,24 @@ func (s *Store) CreateTable(ctx context.Context, spec TableSpec) (table Table, t
 	if err != nil {
 		return Table{}, false, err
 	}
+	var reasons misfits
+	if there := found[name.Name]; there != nil {
+		reasons.checkState(there)
+	}
 	if there := found[lockTable.Name]; there != nil {
-		var reasons misfits
 		if strict, _ := reasons.checkLock(there); !strict && spec.LockLayout == LayoutStrict {
 			reasons.add("the lock table %s is there already, as Meltano makes it; leave lock_layout out to use it as it is, or drop it while no pipeline runs", lockTable.Name)
 		}
-		if len(reasons) > 0 {
-			return Table{}, false, &UnfitError{Database: name.Database, Table: name.Name, Reasons: reasons}
-		}
+	}
+	if len(reasons) > 0 {
+		return Table{}, false, &UnfitError{Database: name.Database, Table: name.Name, Reasons: reasons}
 	}
 	patch, err := s.knowsPatchParts(ctx)
 	if err != nil {
 		return Table{}, false, err
 	}
 	if err := s.exec(ctx, "lock_table.create", lockTable.Create(patch)); err != nil {
-		return Table{}, false, s.tableGone(name, err)
+		return Table{}, false, s.tableGone(ctx, name, err)
 	}
 	if found[name.Name] == nil {
 		state := chsql.StateTable{Table: name}
@@ -209,7 +235,7 @@ func (s *Store) CreateTable(ctx context.Context, spec TableSpec) (table Table, t
 			return Table{}, false, &TableExistsError{Database: name.Database, Table: name.Name}
 		}
 		if err != nil && !errors.As(err, new(*chconn.NoAnswerError)) {
-			return Table{}, false, s.tableGone(name, err)
+			return Table{}, false, s.tableGone(ctx, name, err)
 		}
 	} else {
 		tookOver = true
@@ -258,24 +284,24 @@ func (s *Store) AlterTable(ctx context.Context, database, name string, to TableC
 	table := chsql.Table{Database: database, Name: name}
 	if to.Comment != nil {
 		if err := s.exec(ctx, "table.comment", table.ModifyComment(*to.Comment)); err != nil {
-			return Table{}, s.tableGone(table, err)
+			return Table{}, s.tableGone(ctx, table, err)
 		}
 	}
 	if len(to.Set) > 0 {
 		if err := s.exec(ctx, "table.set", table.ModifySettings(maps.Clone(to.Set))); err != nil {
-			return Table{}, s.tableGone(table, err)
+			return Table{}, s.tableGone(ctx, table, err)
 		}
 	}
 	if len(to.Reset) > 0 {
 		if err := s.exec(ctx, "table.reset", table.ResetSettings(to.Reset)); err != nil {
-			return Table{}, s.tableGone(table, err)
+			return Table{}, s.tableGone(ctx, table, err)
 		}
 	}
 	return s.Table(ctx, database, name)
 }
 
 // DropTable drops the state table and its lock table, and waits until they are gone. A table that is gone
-// already is no error; one of another shape is an *UnfitError, and stays.
+// already is no error; one of another shape is an *UnfitError, and both stay.
 func (s *Store) DropTable(ctx context.Context, database, name string) error {
 	table := chsql.Table{Database: database, Name: name}
 	found, err := s.inspect(ctx, table)
@@ -285,12 +311,17 @@ func (s *Store) DropTable(ctx context.Context, database, name string) error {
 	if err != nil {
 		return err
 	}
-	defer s.forget(table)
-	if err := s.exec(ctx, "table.drop", found.state.Drop()); err != nil {
+	there, err := s.describe(ctx, database, found.lock.Name)
+	if err != nil {
 		return err
 	}
-	if err := s.exec(ctx, "lock_table.drop", found.lock.Drop()); err != nil {
-		return fmt.Errorf("state table %s/%s is dropped, but not its lock table: %w", database, name, err)
+	if found.unlockable != nil && len(there) > 0 {
+		return found.unlockable // Somebody else's table of that name.
 	}
-	return nil
+	defer s.forget(table)
+	// The lock table goes first: without a state table, nobody would come back for it.
+	if err := s.exec(ctx, "lock_table.drop", found.lock.Drop()); err != nil {
+		return err
+	}
+	return s.exec(ctx, "table.drop", found.state.Drop())
 }

@@ -124,6 +124,9 @@ func TestUnfit(t *testing.T) {
 					t.Errorf("%q is not among the reasons:\n%s", want, all)
 				}
 			}
+			if strings.Contains(unfit.Reasons[0], "lock table state_lock is missing") {
+				return // That is no reason to keep the state table from being dropped.
+			}
 			if err := s.DropTable(t.Context(), database, "state"); !errors.As(err, &unfit) {
 				t.Errorf("drop: %v", err)
 			}
@@ -131,6 +134,41 @@ func TestUnfit(t *testing.T) {
 				t.Error("the table is gone")
 			}
 		})
+	}
+}
+
+// TestNoLockTable: without its lock table, a state table can be read and dropped, but not written.
+func TestNoLockTable(t *testing.T) {
+	s := open(t, chconn.Native)
+	at, conn := table(t, s), acctest.Conn(t)
+	created, err := s.Create(t.Context(), at, text(`{"singer_state": {}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, conn, "DROP TABLE "+at.Database+"."+at.Table+"_lock SYNC")
+	for range 2 { // with what the store knew, and without
+		_, err = s.Update(t.Context(), at, created.Entry.Version, statestore.Set(text(`{"singer_state": {"a": 1}}`)), statestore.Keep())
+		if !errors.As(err, new(*statestore.UnfitError)) || !strings.Contains(err.Error(), at.Table+"_lock is missing") {
+			t.Fatalf("update: %v", err)
+		}
+		if found, err := s.Read(t.Context(), at); err != nil || found.Version != created.Entry.Version {
+			t.Fatalf("read: %+v, %v", found, err)
+		}
+	}
+	if err := s.DropTable(t.Context(), at.Database, at.Table); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestForeignTable makes nothing beside a table that is somebody else's.
+func TestForeignTable(t *testing.T) {
+	s, database, conn := open(t, chconn.Native), acctest.Database(t), acctest.Conn(t)
+	exec(t, conn, "CREATE TABLE "+database+".orders (id Int8) ENGINE = Memory")
+	if _, _, err := s.CreateTable(t.Context(), statestore.TableSpec{Database: database, Name: "orders"}); !errors.As(err, new(*statestore.UnfitError)) {
+		t.Fatalf("create: %v", err)
+	}
+	if n := count(t, conn, "SELECT count() FROM system.tables WHERE database = ?", database); n != 1 {
+		t.Errorf("%d tables, want the one that was there", n)
 	}
 }
 

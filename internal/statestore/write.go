@@ -54,7 +54,7 @@ const rereads = 5
 // writeOne changes one entry under its lock: it reads what is stored, asks decide what is to become of it,
 // and writes that, unless something newer is stored by then.
 func (s *Store) writeOne(ctx context.Context, at Address, operation string, decide func(stored) (change, error)) (result outcome, err error) {
-	table, err := s.resolve(ctx, at.table())
+	table, err := s.lockable(ctx, at.table())
 	if err != nil {
 		return outcome{}, err
 	}
@@ -83,7 +83,7 @@ func (s *Store) writeOne(ctx context.Context, at Address, operation string, deci
 		result.Unreleased, err = unreleased, nil
 	}
 	if err != nil {
-		return outcome{}, s.tableGone(at.table(), err)
+		return outcome{}, s.tableGone(ctx, at.table(), err)
 	}
 	return result, nil
 }
@@ -121,6 +121,9 @@ func (s *Store) put(ctx context.Context, table resolved, at Address, operation s
 	if err != nil {
 		return outcome{}, fmt.Errorf("%s: entry %s: %w", operation, at, err)
 	}
+	if size := payloadSize(next.completed) + payloadSize(next.partial); size > maxPayload {
+		return outcome{}, fmt.Errorf("%s: entry %s has %d bytes, but the server stores at most %d as one block", operation, at, size, maxPayload)
+	}
 	entry := Entry{
 		StateID:   at.StateID,
 		Completed: next.completed,
@@ -150,6 +153,16 @@ func (s *Store) put(ctx context.Context, table resolved, at Address, operation s
 		result.Ahead = ahead
 	}
 	return result, nil
+}
+
+// maxPayload is how many bytes of payload one write may carry: beyond a block, an INSERT is not atomic.
+const maxPayload = chsql.MaxBlockBytes - 1<<20
+
+func payloadSize(payload *string) int {
+	if payload == nil {
+		return 0
+	}
+	return len(*payload)
 }
 
 // newestVersion is the largest version that has a successor: updated_at, the same instant, is a DateTime64,
