@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +37,9 @@ func program(t *testing.T, host string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, args...)
-	cmd.Env = append(os.Environ(), programEnv+"=1", "CLICKHOUSE_HOST="+host, "CLICKHOUSE_PASSWORD=of another server")
+	// Not the server that the tests themselves are given.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CLICKHOUSE_") })
+	cmd.Env = append(cmd.Env, programEnv+"=1", "CLICKHOUSE_HOST="+host, "CLICKHOUSE_PASSWORD=of another server")
 	return cmd
 }
 
