@@ -58,3 +58,12 @@ type Result struct {
 type Row interface {
 	Scan(dest ...any) error
 }
+
+// Strings is a table of one column of type String.
+func Strings(name, column string, values []string) Table {
+	table := Table{Name: name, Columns: []Column{{Name: column, Type: "String"}}, Rows: make([][]any, len(values))}
+	for i, value := range values {
+		table.Rows[i] = []any{value}
+	}
+	return table
+}

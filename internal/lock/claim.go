@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
 )
@@ -146,3 +148,12 @@ func (s slot) take(ctx context.Context) error {
 }
 
 func (s slot) leave() { <-s }
+
+// newStatement makes of a query what a connection runs.
+func newStatement(operation string, q chsql.Query) chconn.Statement {
+	st := chconn.Statement{Operation: operation, Text: q.Text, Args: q.Args, Settings: q.Settings, QueryID: uuid.NewString()}
+	if q.IDs != nil {
+		st.External = []chconn.Table{chconn.Strings(chsql.IDs, "state_id", q.IDs)}
+	}
+	return st
+}

@@ -115,11 +115,7 @@ func (f fixture) write(version, seen uint64, ids ...string) lock.Write {
 	}
 	statement := func(q chsql.Query, external ...chconn.Table) chconn.Statement {
 		if q.IDs != nil {
-			names := chconn.Table{Name: chsql.IDs, Columns: []chconn.Column{{Name: "state_id", Type: "String"}}}
-			for _, id := range q.IDs {
-				names.Rows = append(names.Rows, []any{id})
-			}
-			external = append(external, names)
+			external = append(external, chconn.Strings(chsql.IDs, "state_id", q.IDs))
 		}
 		return chconn.Statement{Operation: "test", Text: q.Text, Args: q.Args, Settings: q.Settings, External: external}
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
 )
@@ -113,17 +111,4 @@ func (c *claim) kill(ctx context.Context, queryID string) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
 	return c.locker.db.Kill(ctx, queryID)
-}
-
-// newStatement makes of a query what a connection runs.
-func newStatement(operation string, q chsql.Query) chconn.Statement {
-	st := chconn.Statement{Operation: operation, Text: q.Text, Args: q.Args, Settings: q.Settings, QueryID: uuid.NewString()}
-	if q.IDs != nil {
-		ids := chconn.Table{Name: chsql.IDs, Columns: []chconn.Column{{Name: "state_id", Type: "String"}}}
-		for _, id := range q.IDs {
-			ids.Rows = append(ids.Rows, []any{id})
-		}
-		st.External = []chconn.Table{ids}
-	}
-	return st
 }

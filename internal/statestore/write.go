@@ -186,15 +186,6 @@ func (s *Store) uncertain(ctx context.Context, table resolved, at Address, stamp
 	return result
 }
 
-// idTable carries state_ids.
-func idTable(ids []string) chconn.Table {
-	table := chconn.Table{Name: chsql.IDs, Columns: []chconn.Column{{Name: "state_id", Type: "String"}}}
-	for _, id := range ids {
-		table.Rows = append(table.Rows, []any{id})
-	}
-	return table
-}
-
 // incoming carries the row of a write; see chsql.StateTable.Write.
 func incoming(e Entry, deleted bool, seen uint64) chconn.Table {
 	var isDeleted uint8
