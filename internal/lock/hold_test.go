@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -206,4 +207,44 @@ func TestBreakStatement(t *testing.T) {
 	if n := f.claims(t); n != 2 {
 		t.Errorf("%d claims left, want the 2 others", n)
 	}
+}
+
+// TestReleaseAllEndsWork: the end of the process cancels what is under way, waits for its release, and lets nothing
+// in any more.
+func TestReleaseAllEndsWork(t *testing.T) {
+	everywhere(t, func(t *testing.T, f fixture, db *spy) {
+		l := locker(t, db, f.quick())
+		entered, ended := make(chan struct{}), make(chan error, 2)
+		go func() {
+			ended <- l.Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, _ *lock.Held) error {
+				close(entered)
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+		}()
+		<-entered
+		f.claim(t, "y", "ffffffff-0000-4000-8000-000000000001", 0)
+		waiting := make(chan struct{})
+		var once sync.Once
+		db.onStatement(func(string) { once.Do(func() { close(waiting) }) })
+		go func() {
+			_, err := l.Hold(t.Context(), f.lock, []string{"y"}, 0)
+			ended <- err
+		}()
+		<-waiting
+		if err := l.ReleaseAll(t.Context(), 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := <-ended; err == nil {
+				t.Error("it went on")
+			}
+		}
+		if n := f.count(t, "SELECT count() FROM "+f.lock.String()+" WHERE lock_id < '1'"); n != 0 {
+			t.Errorf("%d claims left", n)
+		}
+		if err := l.Do(t.Context(), f.lock, []string{"x"}, func(context.Context, *lock.Held) error { return nil }); err == nil {
+			t.Error("let in after the end")
+		}
+	})
 }
