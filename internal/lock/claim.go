@@ -107,11 +107,11 @@ func (c *claim) fresh(seen sighting) bool {
 }
 
 // lose marks the lock as lost, once, and cancels the work that it guards.
-func (c *claim) lose(ctx context.Context, reason string, err error) *LostError {
+func (c *claim) lose(ctx context.Context, reason string) *LostError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lost == nil {
-		c.lost = &LostError{Table: c.fence.Lock.String(), LockID: c.fence.LockID, Reason: reason, Err: err}
+		c.lost = &LostError{Table: c.fence.Lock.String(), LockID: c.fence.LockID, Reason: reason}
 		c.locker.options.Logger.WarnContext(ctx, "lock lost", slog.String("lock_id", c.fence.LockID), slog.String("reason", reason))
 		c.cancel(c.lost)
 	}

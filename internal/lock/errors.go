@@ -63,19 +63,11 @@ type LostError struct {
 	LockID string
 	// Reason says how that was noticed.
 	Reason string
-	// Err is the failure behind it, if there was one.
-	Err error
 }
 
 func (e *LostError) Error() string {
-	text := fmt.Sprintf("lock %s in %s lost: %s", e.LockID, e.Table, e.Reason)
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
+	return fmt.Sprintf("lock %s in %s lost: %s", e.LockID, e.Table, e.Reason)
 }
-
-func (e *LostError) Unwrap() error { return e.Err }
 
 // An UncertainError says that a write was sent and that its verification did not find it as it should be:
 // what is stored now has to be read.

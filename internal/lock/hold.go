@@ -43,7 +43,7 @@ func (c *claim) watch(ctx context.Context, done <-chan struct{}) {
 		expires, _ := c.expiry()
 		left := time.Until(expires)
 		if left <= 0 {
-			_ = c.lose(ctx, "its lease ended before it was renewed", nil)
+			_ = c.lose(ctx, "its lease ended before it was renewed")
 			return
 		}
 		select {
@@ -109,9 +109,9 @@ func (c *claim) renew(ctx context.Context) error {
 	}
 	switch {
 	case c.sight(seen).ours < len(c.ids):
-		return c.lose(ctx, "its claim is gone from the lock table", nil)
+		return c.lose(ctx, "its claim is gone from the lock table")
 	case !seen.now().Before(before):
-		return c.lose(ctx, "its lease ended before it was renewed", nil)
+		return c.lose(ctx, "its lease ended before it was renewed")
 	case execErr != nil && !errors.As(execErr, new(*chconn.NoAnswerError)):
 		return execErr
 	}
@@ -121,7 +121,7 @@ func (c *claim) renew(ctx context.Context) error {
 	case execErr == nil && result.WrittenRows > 0, after.After(before):
 		return nil
 	case !c.fresh(seen):
-		return c.lose(ctx, "its claim is too old to be renewed", nil)
+		return c.lose(ctx, "its claim is too old to be renewed")
 	}
 	return errNotRenewed
 }

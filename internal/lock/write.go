@@ -133,7 +133,7 @@ func (c *claim) refusal(ctx context.Context) error {
 		return err
 	}
 	if !c.fresh(seen) {
-		return c.lose(ctx, "the fence found its claim missing or too old", nil)
+		return c.lose(ctx, "the fence found its claim missing or too old")
 	}
 	return errAgain
 }
@@ -161,7 +161,7 @@ func (c *claim) verify(caller context.Context, w Write, deadline time.Time) erro
 		case v.fence == chsql.FenceHolds:
 			return nil
 		case v.fence == chsql.FenceLost:
-			return &UncertainError{Reason: "the lock was lost while the write was under way", Err: c.lose(ctx, "its claim was gone after a write", nil)}
+			return &UncertainError{Reason: "the lock was lost while the write was under way", Err: c.lose(ctx, "its claim was gone after a write")}
 		case time.Now().After(deadline), caller.Err() != nil && time.Since(start) > 2*c.locker.options.Settle:
 			return &UncertainError{Reason: "another client's claim turned up beside the write and did not go"}
 		}

@@ -87,20 +87,22 @@ func TestStaleClaim(t *testing.T) {
 	})
 }
 
-// A rival that claims during the settle: the smaller lock_id holds.
+// A rival that claims during the settle: the smaller lock_id holds. A merge would take the older of the two claims on
+// Meltano's own table, so the one that decides is the newer.
 func TestRival(t *testing.T) {
 	for _, c := range []struct {
 		name, rival string
+		age         int
 		held        bool
 	}{
-		{"smaller", smallest, false},
-		{"larger", largest, true},
+		{"smaller", smallest, -10, false},
+		{"larger", largest, 10, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			both(t, func(t *testing.T, p place, _ bool) {
 				options, steps := recorded(func(after Step) {
 					if after == StepClaim {
-						p.claim(t, c.rival, 0)
+						p.claim(t, c.rival, c.age)
 					}
 				})
 				options.Timeout = time.Nanosecond // one try

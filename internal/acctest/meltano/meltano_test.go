@@ -45,16 +45,22 @@ func both(t *testing.T, test func(t *testing.T, p place, ours bool)) {
 	})
 	t.Run("our tables", func(t *testing.T) {
 		t.Parallel()
-		p := place{conn: acctest.Conn(t), database: acctest.Database(t)}
-		state := chsql.Table{Database: p.database, Name: "state"}
-		lock := chsql.Table{Database: p.database, Name: chsql.LockTableName("state")}
-		p.exec(t, chsql.StateTable{Table: state}.Create("", nil).Text)
-		p.exec(t, chsql.LockTable{Table: lock}.Create(true).Text)
-		if err := p.backend(quick).CreateTables(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		test(t, p, true)
+		test(t, ourTables(t), true)
 	})
+}
+
+// ourTables makes the tables as we do, and then lets Meltano start.
+func ourTables(t *testing.T) place {
+	t.Helper()
+	p := place{conn: acctest.Conn(t), database: acctest.Database(t)}
+	state := chsql.Table{Database: p.database, Name: "state"}
+	lock := chsql.Table{Database: p.database, Name: chsql.LockTableName("state")}
+	p.exec(t, chsql.StateTable{Table: state}.Create("", nil).Text)
+	p.exec(t, chsql.LockTable{Table: lock}.Create(true).Text)
+	if err := p.backend(quick).CreateTables(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func (p place) exec(t *testing.T, text string, args ...any) {
@@ -190,23 +196,19 @@ func TestList(t *testing.T) {
 
 // Meltano's three-column INSERT has to win over rows of ours, tombstones included, and be in their unit.
 func TestSetOverOurs(t *testing.T) {
-	both(t, func(t *testing.T, p place, ours bool) {
-		if !ours {
-			return // Meltano's own tables know no version: there is nothing of ours to win over
+	p := ourTables(t)
+	ctx, b := t.Context(), p.backend(quick)
+	for i, deleted := range []int{0, 1, 0} {
+		p.exec(t, "INSERT INTO "+p.database+".state (state_id, completed_state, version, is_deleted) "+
+			"SELECT 'dev:a', if(? = 1, NULL, '{}'), toUnixTimestamp64Micro(now64(6)), ?", deleted, deleted)
+		if err := b.Set(ctx, "dev:a", State{Completed: bookmark(i)}); err != nil {
+			t.Fatal(err)
 		}
-		ctx, b := t.Context(), p.backend(quick)
-		for i, deleted := range []int{0, 1, 0} {
-			p.exec(t, "INSERT INTO "+p.database+".state (state_id, completed_state, version, is_deleted) "+
-				"SELECT 'dev:a', if(? = 1, NULL, '{}'), toUnixTimestamp64Micro(now64(6)), ?", deleted, deleted)
-			if err := b.Set(ctx, "dev:a", State{Completed: bookmark(i)}); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := b.Get(ctx, "dev:a"); err != nil || Dumps(got.Completed) != Dumps(bookmark(i)) {
-				t.Fatalf("get %v, %v after set number %d", got, err, i)
-			}
+		if got, err := b.Get(ctx, "dev:a"); err != nil || Dumps(got.Completed) != Dumps(bookmark(i)) {
+			t.Fatalf("get %v, %v after set number %d", got, err, i)
 		}
-		if n := p.count(t, "SELECT count() FROM "+p.database+".state FINAL WHERE abs(toInt64(version) - toUnixTimestamp64Micro(now64(6))) < 60000000"); n != 1 {
-			t.Errorf("the version is not in microseconds of the server's clock")
-		}
-	})
+	}
+	if n := p.count(t, "SELECT count() FROM "+p.database+".state FINAL WHERE abs(toInt64(version) - toUnixTimestamp64Micro(now64(6))) < 60000000"); n != 1 {
+		t.Errorf("the version is not in microseconds of the server's clock")
+	}
 }
