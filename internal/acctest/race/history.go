@@ -3,17 +3,19 @@ package main
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // An increment is one that a process set out to make.
 type increment struct {
-	kind            kind
-	label, counter  string
-	token, parent   string
-	outcome         outcome
-	version         uint64
-	refusedBecause  string
-	unreleasedClaim bool
+	kind           kind
+	label, counter string
+	token, parent  string
+	outcome        outcome
+	version        uint64
+	refusedBecause string
+	// at orders the writes of a counter: by the version of ours, which is the server's time, and by when a peer's was stored.
+	at time.Time
 }
 
 // A history is all increments of one counter, and the value that is stored in the end.
@@ -70,15 +72,16 @@ func (h *history) losses() []loss {
 		if i.outcome != acknowledged || h.survivors[i.token] {
 			continue
 		}
-		// Back to where the lost one parted from those that survived: there the other branch began.
-		at := i
-		for at.parent != seedToken && !h.survivors[at.parent] {
-			if h.increments[at.parent] == nil {
-				break
-			}
-			at = h.increments[at.parent]
+		// Back to where the lost one parted from those that survived, and from there on to the first that came later.
+		fork := i
+		for fork.parent != seedToken && !h.survivors[fork.parent] && h.increments[fork.parent] != nil {
+			fork = h.increments[fork.parent]
 		}
-		lost = append(lost, loss{increment: i, by: h.after[at.parent]})
+		by := h.after[fork.parent]
+		for by != nil && by.at.Before(i.at) {
+			by = h.after[by.token]
+		}
+		lost = append(lost, loss{increment: i, by: by})
 	}
 	slices.SortFunc(lost, func(a, b loss) int { return compareTokens(a.token, b.token) })
 	return lost
@@ -120,12 +123,16 @@ func incrementsOf(processes []*process) map[string][]*increment {
 			if i == nil {
 				i = &increment{
 					kind: p.spec.Kind, label: p.spec.Label, counter: e.Counter, token: e.Token, parent: e.Parent, outcome: unknown,
+					at: time.UnixMicro(e.At),
 				}
 				known[key] = i
 				byCounter[e.Counter] = append(byCounter[e.Counter], i)
 			}
 			if e.Kind == ended {
-				i.outcome, i.version, i.refusedBecause, i.unreleasedClaim = e.Outcome, e.Version, e.Error, e.Unreleased
+				i.outcome, i.version, i.refusedBecause = e.Outcome, e.Version, e.Error
+				if e.Version > 0 {
+					i.at = time.UnixMicro(int64(e.Version))
+				}
 			}
 		}
 	}

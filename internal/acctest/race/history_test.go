@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// told writes increments as "writer parent>token outcome", with a writer that is called ours... or peer...
+// told writes increments, in the order in which they were stored, as "writer parent>token outcome", with a writer that is called ours... or peer...
 func told(t *testing.T, lines ...string) []*increment {
 	t.Helper()
 	var increments []*increment
-	for _, line := range lines {
+	for n, line := range lines {
 		words := strings.Fields(line)
 		parent, token, ok := strings.Cut(words[1], ">")
 		if !ok {
@@ -22,7 +22,7 @@ func told(t *testing.T, lines ...string) []*increment {
 			k = kindPeer
 		}
 		increments = append(increments, &increment{
-			kind: k, label: words[0], counter: "c", token: token, parent: parent, outcome: outcome(words[2]),
+			kind: k, label: words[0], counter: "c", token: token, parent: parent, outcome: outcome(words[2]), at: time.UnixMicro(int64(n)),
 		})
 	}
 	return increments
@@ -54,6 +54,14 @@ func TestHistory(t *testing.T) {
 			increments: []string{"ours1 seed>a acknowledged", "ours1 a>b acknowledged", "ours2 b>c acknowledged", "peer1 a>d acknowledged", "ours1 d>e acknowledged"},
 			final:      tally{Last: "e", Counts: map[string]int{"ours1": 2, "peer1": 1}},
 			lost:       []string{"b by d", "c by d"},
+		},
+		{
+			name: "replaced by a branch that began earlier",
+			increments: []string{
+				"peer1 seed>a acknowledged", "ours1 a>b acknowledged", "peer2 a>c acknowledged", "peer1 b>d acknowledged",
+			},
+			final: tally{Last: "d", Counts: map[string]int{"ours1": 1, "peer1": 2}},
+			lost:  []string{"c by d"},
 		},
 		{
 			name:       "never to be seen",
@@ -197,7 +205,7 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-func TestLossesAreSorted(t *testing.T) {
+func TestLosses(t *testing.T) {
 	increments := []string{"ours1 seed>ours#1 acknowledged", "peer1 seed>peer1 acknowledged"}
 	final := map[string]tally{"c": {Last: "peer1", Counts: map[string]int{"peer1": 1}}}
 	for _, c := range []struct {

@@ -17,8 +17,17 @@ var columns = []struct {
 }{
 	{"scenario", func(v *verdict) string { return v.Scenario.Name }},
 	{"contenders", func(v *verdict) string { return v.Scenario.contenders() }},
+	{"stale after, settle", func(v *verdict) string {
+		return fmt.Sprintf("%s, %s", v.Scenario.Timing.Stale, v.Scenario.Timing.Settle)
+	}},
 	{"rounds", func(v *verdict) string { return fmt.Sprint(v.Rounds) }},
 	{"increments (ours + peers)", func(v *verdict) string { return fmt.Sprintf("%d + %d", v.IncrementsOurs, v.IncrementsPeers) }},
+	{"outcome unknown to ours, of these stored", func(v *verdict) string {
+		if v.Scenario.Ours == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%d, %d", v.Unknown, v.UnknownStored)
+	}},
 	{"faults", func(v *verdict) string {
 		var parts []string
 		for _, name := range slices.Sorted(maps.Keys(v.Faults)) {

@@ -125,7 +125,7 @@ func scenarios(p pace) []scenario {
 		},
 		{
 			Name: "meltano lock table, several peers", Ours: 4, Peers: 6, Counters: 6, Timing: wide, Work: 2 * wide.Settle,
-			OursFaults: oursFaults, PeerFaults: hidden, Chaos: mergeMore, Share: 0.1, Promise: nothingOverwritten,
+			OursFaults: oursFaults, PeerFaults: hidden, Chaos: mergeMore, Share: 0.06, Promise: nothingOverwritten,
 		},
 		{
 			Name: "plain Meltano alone, stalls and merges only", MeltanoState: true, Peers: 8, Counters: 2, Timing: t, Work: 8 * t.Settle,

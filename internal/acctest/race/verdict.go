@@ -53,8 +53,18 @@ func (v *verdict) violation(format string, args ...any) {
 
 // judgeHistory finds what was lost, and to whom.
 func (v *verdict) judgeHistory(byCounter map[string][]*increment, finals map[string]tally, landings []landing) {
-	late := lateTokens(landings, v.Scenario.Timing.Stale)
+	late, stored := map[string]bool{}, map[string]time.Time{}
+	for _, l := range landings {
+		if l.kind == kindPeer {
+			late[l.token], stored[l.token] = l.late(v.Scenario.Timing.Stale), l.finish
+		}
+	}
 	for counter, increments := range byCounter {
+		for _, i := range increments {
+			if at, ok := stored[i.token]; ok {
+				i.at = at
+			}
+		}
 		h, err := newHistory(increments, finals[counter])
 		if err != nil {
 			v.violation("%s: %v", counter, err)
@@ -88,6 +98,8 @@ func (v *verdict) count(i *increment, h *history) {
 
 func (v *verdict) judgeLoss(l loss, late map[string]bool) {
 	switch {
+	case l.kind == kindPeer && late[l.token]:
+		v.LostOfPeers++ // whoever came meanwhile was right to take it for dead
 	case l.by == nil:
 		v.Lost++
 		v.violation("%s: %s (version %d) was acknowledged and never seen again", l.counter, l.token, l.version)
@@ -105,17 +117,6 @@ func (v *verdict) judgeLoss(l loss, late map[string]bool) {
 		v.Lost++
 		v.violation("%s: %s (version %d) of ours was replaced by %s of a peer that was not late", l.counter, l.token, l.version, l.by.token)
 	}
-}
-
-// lateTokens are the increments of peers whose claim was stale when they were stored.
-func lateTokens(landings []landing, stale time.Duration) map[string]bool {
-	late := map[string]bool{}
-	for _, l := range landings {
-		if l.kind == kindPeer && l.late(stale) {
-			late[l.token] = true
-		}
-	}
-	return late
 }
 
 // late tells that a write came when its claim did not count any more.
