@@ -120,7 +120,7 @@ func TestRival(t *testing.T) {
 
 // The hole that makes plain Meltano lose updates: who stalls between "no holder" and its claim can win beside a holder.
 func TestStallBeforeClaim(t *testing.T) {
-	both(t, func(t *testing.T, p place, _ bool) {
+	both(t, func(t *testing.T, p place, ours bool) {
 		ctx := t.Context()
 		for range 40 { // the stalled one wins if its lock_id is the smaller one: once in two times
 			var first *Lock
@@ -137,8 +137,8 @@ func TestStallBeforeClaim(t *testing.T) {
 			}
 			second, err := p.backend(options).AcquireLock(ctx, "dev:a")
 			switch {
-			case err == nil && second.LockID < first.LockID:
-				return // both hold
+			case err == nil && (second.LockID < first.LockID || !ours):
+				return // Both hold. On Meltano's own table, a merge may also have hidden the smaller claim.
 			case err == nil:
 				t.Fatalf("%s holds beside the smaller %s", second.LockID, first.LockID)
 			case !errors.Is(err, ErrLocked):
