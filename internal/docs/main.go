@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -42,9 +41,6 @@ func run(ctx context.Context) error {
 	for _, d := range append(schemas.Diagnostics, identities.Diagnostics...) {
 		return fmt.Errorf("%s: %s", d.Summary, d.Detail)
 	}
-	if len(schemas.Functions) > 0 {
-		return errors.New("functions are not printed yet")
-	}
 
 	out := json.NewEncoder(os.Stdout)
 	out.SetIndent("", "  ")
@@ -58,6 +54,7 @@ func run(ctx context.Context) error {
 			"list_resource_schemas":      each(schemas.ListResourceSchemas, newSchema),
 			"action_schemas":             each(schemas.ActionSchemas, func(a *tfprotov6.ActionSchema) schema { return newSchema(a.Schema) }),
 			"resource_identity_schemas":  each(identities.IdentitySchemas, newIdentity),
+			"functions":                  each(schemas.Functions, newFunction),
 		}},
 	})
 }
@@ -104,6 +101,20 @@ type (
 		Description       string       `json:"description,omitempty"`
 		RequiredForImport bool         `json:"required_for_import,omitempty"`
 		OptionalForImport bool         `json:"optional_for_import,omitempty"`
+	}
+	function struct {
+		Description        string       `json:"description,omitempty"`
+		Summary            string       `json:"summary,omitempty"`
+		DeprecationMessage string       `json:"deprecation_message,omitempty"`
+		ReturnType         tftypes.Type `json:"return_type"`
+		Parameters         []*parameter `json:"parameters,omitempty"`
+		VariadicParameter  *parameter   `json:"variadic_parameter,omitempty"`
+	}
+	parameter struct {
+		Name        string       `json:"name"`
+		Description string       `json:"description,omitempty"`
+		IsNullable  bool         `json:"is_nullable,omitempty"`
+		Type        tftypes.Type `json:"type"`
 	}
 )
 
@@ -170,4 +181,24 @@ func newIdentity(s *tfprotov6.ResourceIdentitySchema) identity {
 		}
 	}
 	return converted
+}
+
+func newFunction(f *tfprotov6.Function) function {
+	converted := function{
+		Description:        f.Description,
+		Summary:            f.Summary,
+		DeprecationMessage: f.DeprecationMessage,
+		ReturnType:         f.Return.Type,
+	}
+	for _, p := range f.Parameters {
+		converted.Parameters = append(converted.Parameters, newParameter(p))
+	}
+	if f.VariadicParameter != nil {
+		converted.VariadicParameter = newParameter(f.VariadicParameter)
+	}
+	return converted
+}
+
+func newParameter(p *tfprotov6.FunctionParameter) *parameter {
+	return &parameter{Name: p.Name, Description: p.Description, IsNullable: p.AllowNullValue, Type: p.Type}
 }

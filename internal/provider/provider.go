@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -29,6 +30,7 @@ var (
 	_ provider.Provider                       = (*Provider)(nil)
 	_ provider.ProviderWithActions            = (*Provider)(nil)
 	_ provider.ProviderWithEphemeralResources = (*Provider)(nil)
+	_ provider.ProviderWithFunctions          = (*Provider)(nil)
 	_ provider.ProviderWithValidateConfig     = (*Provider)(nil)
 )
 
@@ -110,6 +112,11 @@ func (p *Provider) DataSources(context.Context) []func() datasource.DataSource {
 // EphemeralResources lists the ephemeral resources.
 func (p *Provider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{NewLockEphemeralResource}
+}
+
+// Functions lists the functions. They are pure, and work without a configured provider.
+func (p *Provider) Functions(context.Context) []func() function.Function {
+	return []func() function.Function{NewStateIDFunction, NewParseStateIDFunction, NewMergeStateFunction, NewBookmarksFunction}
 }
 
 // Actions lists the actions.

@@ -197,6 +197,20 @@ func TestProviderSchema(t *testing.T) {
 		}
 		described(t, name, schema.Block.Attributes)
 	}
+	for name, function := range schemas.Functions {
+		if function.Summary == "" || function.Description == "" {
+			t.Errorf("%s has no summary or no description", name)
+		}
+		parameters := function.Parameters
+		if function.VariadicParameter != nil {
+			parameters = append(parameters, function.VariadicParameter)
+		}
+		for _, parameter := range parameters {
+			if parameter.Description == "" {
+				t.Errorf("%s: %s has no description", name, parameter.Name)
+			}
+		}
+	}
 	for _, create := range New("test").Resources(t.Context()) {
 		var resp fwresource.SchemaResponse
 		create().Schema(t.Context(), fwresource.SchemaRequest{}, &resp)
