@@ -90,7 +90,7 @@ func TestCreate(t *testing.T) {
 	for _, tt := range []struct {
 		name, got, want string
 	}{
-		{"state table", chsql.StateTable{Table: chsql.Table{Database: "meltano", Name: "state"}}.Create("", nil).Text, `
+		{"state table", chsql.StateTable{Table: chsql.Table{Database: "meltano", Name: "state"}, Layout: chsql.Versioned}.Create("", nil).Text, `
 CREATE TABLE meltano.state
 (
     state_id String,
@@ -102,7 +102,7 @@ CREATE TABLE meltano.state
 )
 ENGINE = ReplacingMergeTree(version, is_deleted)
 ORDER BY state_id`},
-		{"state table with settings", chsql.StateTable{Table: chsql.Table{Database: "meltano", Name: "state"}}.
+		{"state table with settings", chsql.StateTable{Table: chsql.Table{Database: "meltano", Name: "state"}, Layout: chsql.Versioned}.
 			Create("", map[string]string{"b": "it's", "a": "10"}).Text, `
 CREATE TABLE meltano.state
 (
@@ -116,7 +116,7 @@ CREATE TABLE meltano.state
 ENGINE = ReplacingMergeTree(version, is_deleted)
 ORDER BY state_id
 SETTINGS a = 10, b = 'it\'s'`},
-		{"lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}}.Create(true).Text, `
+		{"lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}, Strict: true}.Create(true).Text, `
 CREATE TABLE IF NOT EXISTS meltano.state_lock
 (
     state_id String,
@@ -128,6 +128,26 @@ ENGINE = ReplacingMergeTree(locked_at)
 ORDER BY (state_id, lock_id)
 TTL locked_at + INTERVAL 300 SECOND
 SETTINGS enable_block_number_column = 1, enable_block_offset_column = 1`},
+		{"Meltano's state table", chsql.StateTable{Table: chsql.Table{Database: "meltano", Name: "state"}, Layout: chsql.Meltano}.Create("", nil).Text, `
+CREATE TABLE meltano.state
+(
+    state_id String,
+    partial_state Nullable(String),
+    completed_state Nullable(String),
+    updated_at DateTime64(3) DEFAULT now64(3)
+)
+ENGINE = ReplacingMergeTree(updated_at)
+ORDER BY state_id`},
+		{"Meltano's lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}}.Create(true).Text, `
+CREATE TABLE IF NOT EXISTS meltano.state_lock
+(
+    state_id String,
+    lock_id String,
+    locked_at DateTime DEFAULT now()
+)
+ENGINE = ReplacingMergeTree(locked_at)
+ORDER BY state_id
+TTL locked_at + INTERVAL 300 SECOND`},
 	} {
 		if got := strings.ReplaceAll(tt.got, "`", ""); got != tt.want[1:] {
 			t.Errorf("%s:\n%s\nwant:\n%s", tt.name, got, tt.want)

@@ -11,48 +11,31 @@ func CreateDatabase(name string) Query {
 	return Query{Text: "CREATE DATABASE IF NOT EXISTS " + Ident(name)}
 }
 
-// Create creates the state table, layout versioned. The table must not be there yet.
-//
-// The DEFAULT of version is in the unit and from the clock that our own stamps have, so that a row which
-// Meltano inserts without it always comes after ours.
+// Create creates the state table in its layout. The table must not be there yet.
 func (t StateTable) Create(comment string, settings map[string]string) Query {
-	text := fmt.Sprintf(`CREATE TABLE %s
-(
-    state_id String,
-    partial_state Nullable(String),
-    completed_state Nullable(String),
-    updated_at DateTime64(3) DEFAULT now64(3),
-    version UInt64 DEFAULT toUnixTimestamp64Micro(now64(6)),
-    is_deleted UInt8 DEFAULT 0
-)
-ENGINE = ReplacingMergeTree(version, is_deleted)
-ORDER BY state_id%s`, t, settingsClause(settings))
+	text := fmt.Sprintf("CREATE TABLE %s\n%s\nENGINE = ReplacingMergeTree(%s)\nORDER BY state_id%s",
+		t, definitions(t.Layout.Columns), strings.Join(t.Layout.Arguments, ", "), settingsClause(settings))
 	if comment == "" {
 		return Query{Text: text}
 	}
 	return Query{Text: text + "\nCOMMENT ?", Args: []any{comment}}
 }
 
-// Create creates the lock table, unless it is there. Strict is the only layout that we make. With patch, it
+// Create creates the lock table, unless it is there: strict, or as Meltano makes it. With patch, a strict one
 // has the columns that patch parts need, so that a release is masked at once; older servers do not know them.
 //
 // The TTL is Meltano's: a claim that old is dead to everybody.
 func (l LockTable) Create(patch bool) Query {
-	settings := map[string]string{}
-	if patch {
-		settings["enable_block_number_column"] = "1"
-		settings["enable_block_offset_column"] = "1"
+	columns, key, settings := LockColumns(), "state_id", map[string]string{}
+	if l.Strict {
+		columns, key = append(columns, holderColumn), "(state_id, lock_id)"
+		if patch {
+			settings["enable_block_number_column"] = "1"
+			settings["enable_block_offset_column"] = "1"
+		}
 	}
-	return Query{Text: fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s
-(
-    state_id String,
-    lock_id String,
-    locked_at DateTime DEFAULT now(),
-    holder String DEFAULT ''
-)
-ENGINE = ReplacingMergeTree(locked_at)
-ORDER BY (state_id, lock_id)
-TTL locked_at + INTERVAL 300 SECOND%s`, l, settingsClause(settings))}
+	return Query{Text: fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s\n%s\nENGINE = ReplacingMergeTree(locked_at)\nORDER BY %s\nTTL locked_at + INTERVAL 300 SECOND%s",
+		l, definitions(columns), key, settingsClause(settings))}
 }
 
 // ModifyComment changes a table's comment in place.
@@ -79,6 +62,18 @@ func (t Table) Drop() Query {
 	return Query{Text: fmt.Sprintf("DROP TABLE IF EXISTS %s SYNC", t)}
 }
 
+// A Move is a table's way from one name to another.
+type Move struct{ From, To Table }
+
+// Rename moves tables, one after the other: where the server stops, those before have moved.
+func Rename(moves ...Move) Query {
+	pairs := make([]string, len(moves))
+	for i, m := range moves {
+		pairs[i] = fmt.Sprintf("%s TO %s", m.From, m.To)
+	}
+	return Query{Text: "RENAME TABLE " + strings.Join(pairs, ", ")}
+}
+
 // Rows counts the rows of a table as they are stored, old versions and tombstones included: one UInt64.
 func (t Table) Rows() Query {
 	return Query{Text: fmt.Sprintf("SELECT count() FROM %s", t), Settings: reading()}
@@ -92,6 +87,15 @@ func Tables(database string, names ...string) Query {
 FROM system.tables
 WHERE database = ? AND name IN ?`,
 		Args:     []any{database, names},
+		Settings: reading(),
+	}
+}
+
+// TablesByUUID finds a table whatever its name. Columns: database, name: String.
+func TablesByUUID(uuid string) Query {
+	return Query{
+		Text:     "SELECT database, name FROM system.tables WHERE uuid = toUUIDOrZero(?)",
+		Args:     []any{uuid},
 		Settings: reading(),
 	}
 }

@@ -2,8 +2,11 @@ package chsql
 
 import "fmt"
 
-// A StateTable is a state table of layout versioned.
-type StateTable struct{ Table }
+// A StateTable is a state table and its layout.
+type StateTable struct {
+	Table
+	Layout *Layout
+}
 
 // Live reads the live entries of the state_ids.
 // Columns: state_id String, completed_state Nullable(String), partial_state Nullable(String),

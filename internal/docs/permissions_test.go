@@ -26,6 +26,7 @@ var permissions = []struct {
 	{"apply entries", nil, applyEntry},
 	{"apply tables", nil, applyTable},
 	{"change tables", []int{2}, changeTable},
+	{"rename tables", []int{2}, renameTable},
 	{"create the database", []int{2}, createDatabase},
 	{"look at locks", nil, lookAtLocks},
 	{"hold locks", nil, holdLock},
@@ -33,7 +34,7 @@ var permissions = []struct {
 }
 
 func refresh(ctx context.Context, s *statestore.Store, database, _ string) error {
-	if _, err := s.Table(ctx, database, "state"); err != nil {
+	if _, err := s.Table(ctx, statestore.TableIdentity{Database: database, Name: "state"}); err != nil {
 		return err
 	}
 	_, err := s.Read(ctx, statestore.Address{Database: database, Table: "state", StateID: "dev:there"})
@@ -63,15 +64,27 @@ func applyTable(ctx context.Context, s *statestore.Store, database, _ string) er
 func changeTable(ctx context.Context, s *statestore.Store, database, _ string) error {
 	return createAndDrop(ctx, s, statestore.TableSpec{Database: database, Name: "state"}, func() error {
 		comment := "changed"
-		_, err := s.AlterTable(ctx, database, "state", statestore.TableChange{Comment: &comment})
+		_, err := s.AlterTable(ctx, statestore.TableIdentity{Database: database, Name: "state"}, statestore.TableChange{Comment: &comment})
 		if err == nil {
-			_, err = s.AlterTable(ctx, database, "state", statestore.TableChange{Set: map[string]string{"min_age_to_force_merge_seconds": "60"}})
+			_, err = s.AlterTable(ctx, statestore.TableIdentity{Database: database, Name: "state"}, statestore.TableChange{Set: map[string]string{"min_age_to_force_merge_seconds": "60"}})
 		}
 		if err == nil {
-			_, err = s.AlterTable(ctx, database, "state", statestore.TableChange{Reset: []string{"min_age_to_force_merge_seconds"}})
+			_, err = s.AlterTable(ctx, statestore.TableIdentity{Database: database, Name: "state"}, statestore.TableChange{Reset: []string{"min_age_to_force_merge_seconds"}})
 		}
 		return err
 	})
+}
+
+// renameTable cannot undo what it has done, so it does it over one protocol only.
+func renameTable(ctx context.Context, s *statestore.Store, database, id string) error {
+	if id == "dev:http" {
+		return nil
+	}
+	_, _, err := s.CreateTable(ctx, statestore.TableSpec{Database: database, Name: "state"})
+	if err == nil {
+		_, err = s.AlterTable(ctx, statestore.TableIdentity{Database: database, Name: "state"}, statestore.TableChange{Name: "renamed"})
+	}
+	return err
 }
 
 func createDatabase(ctx context.Context, s *statestore.Store, database, _ string) error {
@@ -84,7 +97,7 @@ func createAndDrop(ctx context.Context, s *statestore.Store, spec statestore.Tab
 		err = between()
 	}
 	if err == nil {
-		err = s.DropTable(ctx, spec.Database, spec.Name)
+		err = s.DropTable(ctx, statestore.TableIdentity{Database: spec.Database, Name: spec.Name})
 	}
 	return err
 }
@@ -179,7 +192,7 @@ func prepare(t *testing.T, server *embedded.Server, accounts []account) {
 		var err error
 		switch permissions[a.block].name {
 		case "create the database":
-		case "apply tables", "change tables":
+		case "apply tables", "change tables", "rename tables":
 			err = conn.Exec(t.Context(), "CREATE DATABASE "+a.database)
 		default:
 			_, _, err = store.CreateTable(t.Context(), statestore.TableSpec{Database: a.database, Name: "state", CreateDatabase: true})

@@ -87,6 +87,8 @@ func advise(a attempt, err error) string {
 	var (
 		exists      *statestore.ExistsError
 		tableExists *statestore.TableExistsError
+		replaced    *statestore.TableReplacedError
+		tableBusy   *statestore.TableBusyError
 		noTable     *statestore.NoTableError
 		unfit       *statestore.UnfitError
 		newer       *statestore.MovedError
@@ -106,6 +108,10 @@ func advise(a attempt, err error) string {
 			exists.Version) + importCommands(a.id)
 	case errors.As(err, &tableExists):
 		return "A table is there already, with something in it or not just as declared. It was left as it is. To manage it, import it" + importCommands(a.id)
+	case errors.As(err, &replaced):
+		return "Somebody has dropped or moved the table since the last refresh, and another one has its name. Nothing was changed. Run plan again to see what is there."
+	case errors.As(err, &tableBusy):
+		return "Nothing was changed, because somebody works with the table:\n\n" + describeClaims(tableBusy.Claims) + "\n\nWait until they are done and try again. A lock whose holder is dead is stale after 300 s."
 	case errors.As(err, &noTable):
 		if noTable.Missing == "database" {
 			return "Create the database first, or let clickhousestate_table create it with create_database = true. If the name is wrong, look at database here and in the provider's configuration."
@@ -160,11 +166,16 @@ func adviseNotHeld(notHeld *statestore.NotHeldError) string {
 	if len(notHeld.Held) == 0 {
 		return "Nothing was removed: nobody holds a lock on this state_id."
 	}
-	held := make([]string, len(notHeld.Held))
-	for i, claim := range notHeld.Held {
-		held[i] = "  " + describeClaim(claim)
+	return "Nothing was removed: that lock_id is not held. What is held now:\n\n" + describeClaims(notHeld.Held)
+}
+
+// describeClaims lists locks, one on a line.
+func describeClaims(claims []statestore.Claim) string {
+	lines := make([]string, len(claims))
+	for i, claim := range claims {
+		lines[i] = fmt.Sprintf("  state_id %s, %s", hclQuote(claim.StateID), describeClaim(claim))
 	}
-	return "Nothing was removed: that lock_id is not held. What is held now:\n\n" + strings.Join(held, "\n")
+	return strings.Join(lines, "\n")
 }
 
 // describeClaim says who holds a lock, on one line.

@@ -44,6 +44,7 @@ type tableResourceModel struct {
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
 	ID                 types.String   `tfsdk:"id"`
 	LockTable          types.String   `tfsdk:"lock_table"`
+	UUID               types.String   `tfsdk:"uuid"`
 	EngineFull         types.String   `tfsdk:"engine_full"`
 }
 
@@ -66,6 +67,7 @@ func (r *tableResource) Create(ctx context.Context, req resource.CreateRequest, 
 		Name:           plan.Name.ValueString(),
 		Comment:        plan.Comment.ValueString(),
 		Settings:       settings,
+		Layout:         statestore.Layout(plan.Layout.ValueString()),
 		LockLayout:     statestore.Layout(plan.LockLayout.ValueString()),
 		CreateDatabase: plan.CreateDatabase.ValueBool(),
 	})
@@ -107,7 +109,7 @@ func (r *tableResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	table, err := store.Table(ctx, state.Database.ValueString(), state.Name.ValueString())
+	table, err := store.Table(ctx, state.identity())
 	if errors.Is(err, statestore.ErrNotFound) {
 		tflog.Info(ctx, "state table is gone, removing it from state", map[string]any{"id": state.id()})
 		resp.State.RemoveResource(ctx)
@@ -129,7 +131,7 @@ func (r *tableResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// Update changes the comment and settings in place.
+// Update changes in place whatever differs.
 func (r *tableResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state tableResourceModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -144,9 +146,9 @@ func (r *tableResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	table, err := store.AlterTable(ctx, plan.Database.ValueString(), plan.Name.ValueString(), tableChange(state, plan, before, after))
+	table, err := store.AlterTable(ctx, state.identity(), tableChange(state, plan, before, after))
 	if err != nil {
-		addError(&resp.Diagnostics, onTable("update", plan.id(), store), err)
+		addError(&resp.Diagnostics, onTable("update", state.id(), store), err)
 		return
 	}
 	plan.take(table)
@@ -169,7 +171,7 @@ func (r *tableResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	if err := store.DropTable(ctx, state.Database.ValueString(), state.Name.ValueString()); err != nil {
+	if err := store.DropTable(ctx, state.identity()); err != nil {
 		addError(&resp.Diagnostics, onTable("delete", state.id(), store), err)
 	}
 }
@@ -192,18 +194,35 @@ func (m *tableResourceModel) id() string {
 	return m.Database.ValueString() + "/" + m.Name.ValueString()
 }
 
-// take fills in what the server says, except for what the configuration may say.
+// identity names the table that the state knows.
+func (m *tableResourceModel) identity() statestore.TableIdentity {
+	return statestore.TableIdentity{Database: m.Database.ValueString(), Name: m.Name.ValueString(), UUID: m.UUID.ValueString()}
+}
+
+// take fills in what the server says, except for what the configuration may say. A table that was renamed has its
+// new name then, and one without a lock table has no lock_layout.
 func (m *tableResourceModel) take(table statestore.Table) {
+	m.Database, m.Name = types.StringValue(table.Database), types.StringValue(table.Name)
 	m.ID = types.StringValue(m.id())
+	m.UUID = types.StringValue(table.UUID)
 	m.Layout = types.StringValue(string(table.Layout))
-	m.LockLayout = types.StringValue(string(table.LockLayout))
+	m.LockLayout = types.StringNull()
+	if table.LockLayout != "" {
+		m.LockLayout = types.StringValue(string(table.LockLayout))
+	}
 	m.LockTable = types.StringValue(table.LockTable)
 	m.EngineFull = types.StringValue(table.EngineFull)
 }
 
 // tableChange compares two models. A setting that is not configured any more goes back to the server's default.
 func tableChange(state, plan tableResourceModel, before, after map[string]string) statestore.TableChange {
-	change := statestore.TableChange{Set: map[string]string{}}
+	change := statestore.TableChange{
+		Set:            map[string]string{},
+		Database:       plan.Database.ValueString(),
+		Name:           plan.Name.ValueString(),
+		CreateDatabase: plan.CreateDatabase.ValueBool(),
+		LockLayout:     statestore.Layout(plan.LockLayout.ValueString()),
+	}
 	if !plan.Comment.Equal(state.Comment) {
 		change.Comment = plan.Comment.ValueStringPointer()
 	}

@@ -49,7 +49,7 @@ func (r *tableResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		r.planCreate(config, &plan)
 	default:
 		resp.Diagnostics.Append(fixedErrors(plan, state)...)
-		planUpdate(&plan, state)
+		planUpdate(&plan, state, &resp.Diagnostics)
 		mark = nil
 		if protected {
 			mark = []byte("true")
@@ -69,12 +69,32 @@ func (r *tableResource) planCreate(config tableResourceModel, plan *tableResourc
 	plan.planID()
 }
 
-func planUpdate(plan *tableResourceModel, state tableResourceModel) {
+// planUpdate says what changes with what is configured.
+func planUpdate(plan *tableResourceModel, state tableResourceModel, diags *diag.Diagnostics) {
 	plan.EngineFull = state.EngineFull
 	if !plan.Settings.Equal(state.Settings) {
 		plan.EngineFull = types.StringUnknown()
 	}
+	if state.LockLayout.IsNull() && plan.LockLayout.IsNull() {
+		plan.LockLayout = types.StringUnknown() // The lock table is missing, and will be made.
+	}
 	plan.planID()
+	if plan.ID.Equal(state.ID) {
+		return
+	}
+	plan.LockTable = types.StringUnknown()
+	diags.AddWarning(fmt.Sprintf("State table %s will be renamed", state.id()),
+		fmt.Sprintf("Both tables move to %s with all that is in them, and entries that refer to this resource follow. Change the setting of every Meltano project that uses them in the same moment: "+
+			"one that still has the old name makes new, empty tables there, and its next run starts from scratch. While anybody holds a lock, the apply refuses to rename.",
+			describeID(*plan)))
+}
+
+// describeID is the address of a table, as far as it is known.
+func describeID(table tableResourceModel) string {
+	if table.ID.IsUnknown() {
+		return "a name that is known only after apply"
+	}
+	return table.ID.ValueString()
 }
 
 func (m *tableResourceModel) planID() {
@@ -91,17 +111,15 @@ func fixedErrors(plan, state tableResourceModel) diag.Diagnostics {
 		attribute     string
 		planned, have types.String
 	}{
-		{"database", plan.Database, state.Database},
-		{"name", plan.Name, state.Name},
 		{"layout", plan.Layout, state.Layout},
 		{"lock_layout", plan.LockLayout, state.LockLayout},
 	} {
-		if fixed.planned.IsUnknown() || fixed.planned.Equal(fixed.have) {
+		if fixed.planned.IsUnknown() || fixed.have.IsNull() || fixed.planned.Equal(fixed.have) {
 			continue
 		}
 		diags.AddAttributeError(path.Root(fixed.attribute), fmt.Sprintf("Unable to change %s of state table %s", fixed.attribute, state.id()),
 			fmt.Sprintf("This version of the provider cannot change it from %q to %q in place, and replacing the table would drop the bookmarks in it. "+
-				"Put it back to %q. For a table under another name, declare a second resource.",
+				"Put it back to %q.",
 				fixed.have.ValueString(), fixed.planned.ValueString(), fixed.have.ValueString()))
 	}
 	return diags

@@ -34,32 +34,33 @@ func (r *tableResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 			"database": schema.StringAttribute{
 				Optional:            true,
 				Computed:            true,
-				MarkdownDescription: "Database. Default: the provider's at the time of creation. It cannot be changed.",
+				MarkdownDescription: "Database. Default: the provider's at the time of creation. A change renames both tables in place, as for `name`.",
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators:          []validator.String{nameValidator{}},
 			},
 			"name": schema.StringAttribute{
-				Optional:            true,
-				Computed:            true,
-				MarkdownDescription: "Name of the state table. Default: the provider's `table` at the time of creation. It cannot be changed.",
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-				Validators:          []validator.String{nameValidator{}},
+				Optional: true,
+				Computed: true,
+				MarkdownDescription: "Name of the state table. Default: the provider's `table` at the time of creation. A change renames both tables in place, while nobody holds a lock; " +
+					"entries that refer to this resource follow. Change the setting of Meltano in the same moment: with the old name it would make new, empty tables.",
+				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				Validators:    []validator.String{nameValidator{}},
 			},
 			"layout": schema.StringAttribute{
 				Optional: true,
 				Computed: true,
-				MarkdownDescription: "Shape of the state table. Default and only value for now: `versioned`, a `ReplacingMergeTree(version, is_deleted)` ordered by `state_id`, in which a delete is a tombstone and " +
-					"versions are microseconds of the server's clock. It cannot be changed.",
+				MarkdownDescription: "Shape of the state table. Default: `versioned`, a `ReplacingMergeTree(version, is_deleted)` ordered by `state_id`, in which a delete is a tombstone and " +
+					"versions are microseconds of the server's clock. The other is `meltano`, the table that Meltano makes by itself: `updated_at` orders the versions, and a delete removes rows.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-				Validators:    []validator.String{stringvalidator.OneOf(string(statestore.LayoutVersioned))},
+				Validators:    []validator.String{oneOfLayouts(statestore.TableLayouts())},
 			},
 			"lock_layout": schema.StringAttribute{
 				Optional: true,
 				Computed: true,
-				MarkdownDescription: "Shape of the lock table. Default and only value for now: `strict`, ordered by `(state_id, lock_id)`, so that a merge cannot swallow a claim. " +
-					"A lock table that Meltano made is used as it is, and shows as `meltano`. It cannot be changed.",
+				MarkdownDescription: "Shape of the lock table. Default: `strict`, ordered by `(state_id, lock_id)`, so that a merge cannot swallow a claim. " +
+					"A lock table that Meltano made, ordered by `state_id` alone, is used as it is, and shows as `meltano`. A lock table that is missing is made.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-				Validators:    []validator.String{stringvalidator.OneOf(string(statestore.LayoutStrict))},
+				Validators:    []validator.String{oneOfLayouts(statestore.LockLayouts())},
 			},
 			"comment": schema.StringAttribute{
 				Optional:            true,
@@ -71,7 +72,10 @@ func (r *tableResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 				ElementType: types.StringType,
 				Optional:    true,
 				MarkdownDescription: "MergeTree settings of the state table by name, values as text as the server shows them. Only the ones named here are compared; " +
-					"one that is removed here goes back to the server's default. Changes in place, as far as the server can change them.",
+					"one that is removed here goes back to the server's default. Changes in place, as far as the server can change them. The useful ones:\n" +
+					"  - `min_age_to_force_merge_seconds`: merge parts that are older, so that old versions go by themselves.\n" +
+					"  - `allow_experimental_replacing_merge_with_cleanup`: let `OPTIMIZE ... FINAL CLEANUP` remove tombstones. Off by default, and with a reason: see the guide [How the table works](../guides/table).\n" +
+					"  - `non_replicated_deduplication_window`: leave it at 0; equal inserts are no duplicates here.",
 			},
 			"create_database": schema.BoolAttribute{
 				Optional:            true,
@@ -97,10 +101,24 @@ func (r *tableResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 				MarkdownDescription: "Name of the lock table, in the same database.",
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
+			"uuid": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "Identifies the table itself, whatever its name. A destroy drops this one or none; a table that was renamed by hand is found by it.",
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+			},
 			"engine_full": schema.StringAttribute{
 				Computed:            true,
 				MarkdownDescription: "Engine clause of the state table as the server shows it, settings included.",
 			},
 		},
 	}
+}
+
+// oneOfLayouts accepts the layouts of a list.
+func oneOfLayouts(layouts []statestore.Layout) validator.String {
+	names := make([]string, len(layouts))
+	for i, layout := range layouts {
+		names[i] = string(layout)
+	}
+	return stringvalidator.OneOf(names...)
 }

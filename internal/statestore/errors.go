@@ -119,3 +119,27 @@ type TableExistsError struct {
 func (e *TableExistsError) Error() string {
 	return fmt.Sprintf("table %s/%s already exists", e.Database, e.Table)
 }
+
+// A TableReplacedError is a change of a table while another one has its name.
+type TableReplacedError struct {
+	// Table is the one that was meant.
+	Table TableIdentity
+	// Found is the UUID of the one that is there.
+	Found string
+}
+
+func (e *TableReplacedError) Error() string {
+	return fmt.Sprintf("table %s/%s is another one now: its UUID is %s, not %s", e.Table.Database, e.Table.Name, e.Found, e.Table.UUID)
+}
+
+// A TableBusyError is a change that has to wait until nobody holds a lock of the table.
+type TableBusyError struct {
+	Database, Table string
+	// Claims are the live ones, at least one.
+	Claims []Claim
+}
+
+func (e *TableBusyError) Error() string {
+	return fmt.Sprintf("table %s/%s is in use: %d lock(s) are held, the first of state_id %q by lock_id %s",
+		e.Database, e.Table, len(e.Claims), e.Claims[0].StateID, e.Claims[0].LockID)
+}

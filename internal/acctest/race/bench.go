@@ -97,7 +97,7 @@ func oursCycle(ctx context.Context, server acctest.Endpoint, overHTTP bool, data
 		return cycle{}, nil, err
 	}
 	at := statestore.Address{Database: database, Table: tableName, StateID: "dev:" + name}
-	if _, err := store.Table(ctx, database, tableName); errors.Is(err, statestore.ErrNotFound) {
+	if _, err := store.Table(ctx, statestore.TableIdentity{Database: database, Name: tableName}); errors.Is(err, statestore.ErrNotFound) {
 		if _, _, err := store.CreateTable(ctx, statestore.TableSpec{Database: database, Name: tableName}); err != nil {
 			return cycle{}, nil, err
 		}

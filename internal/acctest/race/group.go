@@ -40,7 +40,7 @@ func newGroup(spec workerSpec, log *journal, inject *injector) *groupContender {
 	table := chsql.Table{Database: spec.Database, Name: tableName}
 	return &groupContender{
 		spec: spec, journal: log, inject: inject, random: rand.New(rand.NewPCG(spec.Seed, 3)),
-		state:   chsql.StateTable{Table: table},
+		state:   chsql.StateTable{Table: table, Layout: chsql.Versioned},
 		lock:    chsql.LockTable{Table: chsql.Table{Database: spec.Database, Name: chsql.LockTableName(tableName)}, Strict: spec.Strict, Holder: spec.Strict},
 		lockers: map[string]locked{},
 	}
