@@ -92,8 +92,10 @@ func TestFunction_parseStateID(t *testing.T) {
 func TestFunction_mergeState(t *testing.T) {
 	is := knownvalue.StringExact
 	callFunctions(t, map[string]call{
-		"partial_wins": {`ours::merge_state("{\"singer_state\": {\"bookmarks\": {\"a\": 1, \"b\": [1, 2]}}}", jsonencode({ singer_state = { bookmarks = { b = [3], c = null } } }))`,
-			is(`{"singer_state":{"bookmarks":{"a":1,"b":[3],"c":null}}}`), ""},
+		"partial_wins": {
+			`ours::merge_state("{\"singer_state\": {\"bookmarks\": {\"a\": 1, \"b\": [1, 2]}}}", jsonencode({ singer_state = { bookmarks = { b = [3], c = null } } }))`,
+			is(`{"singer_state":{"bookmarks":{"a":1,"b":[3],"c":null}}}`), "",
+		},
 		"no_partial":   {`ours::merge_state(jsonencode({ b = 1, a = "<é>" }), null)`, is(`{"a":"<é>","b":1}`), ""},
 		"no_completed": {`ours::merge_state(null, "{\"lsn\": 18446744073709551615, \"f\": 1.0}")`, is(`{"f":1.0,"lsn":18446744073709551615}`), ""},
 		"neither":      {`ours::merge_state(null, "")`, is(`{}`), ""},
@@ -116,14 +118,18 @@ func TestFunction_bookmarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	callFunctions(t, map[string]call{
-		"streams": {`ours::bookmarks(jsonencode({ singer_state = { bookmarks = { s = { replication_key_value = "2026-01-01" }, t = 5, u = {}, v = { log_file = "b.1", log_pos = 4 } } } }))`,
-			are(map[string]string{"s": "2026-01-01", "t": "5", "v": "b.1:4"}), ""},
-		"export": {fmt.Sprintf(`ours::bookmarks(jsonencode(jsondecode(file(%q))["prod:tap-github-to-target-clickhouse"].completed))`, export),
+		"streams": {
+			`ours::bookmarks(jsonencode({ singer_state = { bookmarks = { s = { replication_key_value = "2026-01-01" }, t = 5, u = {}, v = { log_file = "b.1", log_pos = 4 } } } }))`,
+			are(map[string]string{"s": "2026-01-01", "t": "5", "v": "b.1:4"}), "",
+		},
+		"export": {
+			fmt.Sprintf(`ours::bookmarks(jsonencode(jsondecode(file(%q))["prod:tap-github-to-target-clickhouse"].completed))`, export),
 			are(map[string]string{
 				"issues":                           "2026-11-20T08:14:03Z",
 				"repositories[org=acme, repo=web]": "2026-11-19T23:59:59Z",
 				"repositories[org=acme, repo=api]": "2026-11-18T04:00:00Z",
-			}), ""},
+			}), "",
+		},
 		"none":  {`ours::bookmarks(null)`, are(nil), ""},
 		"empty": {`ours::bookmarks("{}")`, are(nil), ""},
 
