@@ -43,6 +43,11 @@ func NewWorkspace(tb testing.TB, config string) *Workspace {
 	return w
 }
 
+// Setenv sets a variable for the commands that start from now on, whatever it was before.
+func (w *Workspace) Setenv(name, value string) {
+	w.env = append(w.env, name+"="+value)
+}
+
 // Configure replaces the configuration.
 func (w *Workspace) Configure(tb testing.TB, config string) {
 	tb.Helper()

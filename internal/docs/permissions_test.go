@@ -37,7 +37,10 @@ func refresh(ctx context.Context, s *statestore.Store, database, _ string) error
 	if _, err := s.Table(ctx, statestore.TableIdentity{Database: database, Name: "state"}); err != nil {
 		return err
 	}
-	_, err := s.Read(ctx, statestore.Address{Database: database, Table: "state", StateID: "dev:there"})
+	if _, err := s.Read(ctx, statestore.Address{Database: database, Table: "state", StateID: "dev:there"}); err != nil {
+		return err
+	}
+	_, err := s.List(ctx, database, "state", statestore.Filter{Pattern: "*"})
 	return err
 }
 

@@ -36,6 +36,11 @@ func onEntry(verb string, at statestore.Address, store *statestore.Store) attemp
 	}
 }
 
+// onEntries is an attempt at the entries of a table, given as database/name, that match a pattern.
+func onEntries(verb, pattern, table string, store *statestore.Store) attempt {
+	return attempt{verb: verb, kind: "state entries", object: fmt.Sprintf("the entries %q in table %s", pattern, table), server: store.String()}
+}
+
 func onTable(verb, id string, store *statestore.Store) attempt {
 	return attempt{verb: verb, kind: "state table", object: "table " + id, id: id, server: store.String()}
 }
@@ -117,6 +122,8 @@ func advise(a attempt, err error) string {
 			return "Create the database first, or let clickhousestate_table create it with create_database = true. If the name is wrong, look at database here and in the provider's configuration."
 		}
 		return "Create it with a clickhousestate_table resource, and let this one depend on it: table = clickhousestate_table.<name>.name. If the name is wrong, look at database and table here and in the provider's configuration."
+	case errors.Is(err, statestore.ErrNotFound):
+		return "No entry is stored there: no pipeline has written it yet, or it was deleted. Where it may be absent, read clickhousestate_entries with the state id as its pattern: it is empty then."
 	case errors.As(err, &unfit):
 		return "The table was left as it is, because it has another shape:\n\n  - " + strings.Join(unfit.Reasons, "\n  - ")
 	case errors.As(err, &newer):

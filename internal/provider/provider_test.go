@@ -191,11 +191,22 @@ func TestProviderSchema(t *testing.T) {
 		t.Errorf("%s: %s", d.Summary, d.Detail)
 	}
 	described(t, "provider", schemas.Provider.Block.Attributes)
-	for name, schema := range schemas.ResourceSchemas {
-		if schema.Block.Description == "" {
-			t.Errorf("%s has no description", name)
+	kinds := map[string]map[string]*tfprotov6.Schema{
+		"resource": schemas.ResourceSchemas, "data source": schemas.DataSourceSchemas,
+		"ephemeral resource": schemas.EphemeralResourceSchemas, "list resource": schemas.ListResourceSchemas,
+		"action": {},
+	}
+	for name, action := range schemas.ActionSchemas {
+		kinds["action"][name] = action.Schema
+	}
+	for kind, all := range kinds {
+		for name, schema := range all {
+			name = kind + " " + name
+			if schema.Block.Description == "" {
+				t.Errorf("%s has no description", name)
+			}
+			described(t, name, schema.Block.Attributes)
 		}
-		described(t, name, schema.Block.Attributes)
 	}
 	for name, function := range schemas.Functions {
 		if function.Summary == "" || function.Description == "" {

@@ -1,0 +1,41 @@
+package chsql
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Filter says which live entries a listing returns.
+type Filter struct {
+	// Glob is a pattern of whole state_ids; see [Like].
+	Glob string
+	// After and Before are Unix milliseconds, which updated_at has to lie between, both excluded. Nil is no bound.
+	After, Before *int64
+}
+
+// List reads the live entries that a filter lets through, in the order of their state_ids. The filters are on what
+// FINAL shows: an older version that would match does not count.
+// Columns: those of [StateTable.Live].
+func (t StateTable) List(f Filter) Query {
+	where, args := []string{"state_id LIKE ?"}, []any{Like(f.Glob)}
+	if f.After != nil {
+		where, args = append(where, "toUnixTimestamp64Milli(updated_at) > ?"), append(args, *f.After)
+	}
+	if f.Before != nil {
+		where, args = append(where, "toUnixTimestamp64Milli(updated_at) < ?"), append(args, *f.Before)
+	}
+	return Query{
+		Text: fmt.Sprintf(`SELECT state_id, completed_state, partial_state, version, updated_at
+FROM %s FINAL
+WHERE %s
+ORDER BY state_id`, t, strings.Join(where, " AND ")),
+		Args:     args,
+		Settings: reading(),
+	}
+}
+
+// Like makes a pattern for LIKE of a glob: * is any number of characters, ? is one, and everything else is itself,
+// also what LIKE would take for a wildcard.
+func Like(glob string) string {
+	return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`, "*", "%", "?", "_").Replace(glob)
+}
