@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/bookmark"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/statestore"
 )
 
 var (
@@ -80,6 +81,9 @@ func (p payload) means(o payload) bool {
 	return !p.IsUnknown() && !o.IsUnknown() && bookmark.Equal(p.ValueString(), o.ValueString())
 }
 
+// unset reports whether a payload has no text: it is null or unknown.
+func (p payload) unset() bool { return p.IsNull() || p.IsUnknown() }
+
 // refreshed returns what state should hold for a stored payload, given what it holds: the same, if that means the
 // same. So the user's spelling stays, {} stays {}, and null stays null.
 func (p payload) refreshed(stored *string) payload {
@@ -92,6 +96,30 @@ func (p payload) refreshed(stored *string) payload {
 	default:
 		return next
 	}
+}
+
+// declared returns what a plan should hold of a payload in a state that is a declaration: null, where it names none.
+func (p payload) declared(config payload) payload {
+	if config.IsNull() {
+		return config
+	}
+	return p
+}
+
+// over returns what is stored once a payload has been written over the stored one: null keeps that.
+func (p payload) over(stored *string) payload {
+	if p.IsNull() {
+		return payloadOf(stored)
+	}
+	return p
+}
+
+// value returns what a write does to a payload: null keeps what is stored.
+func (p payload) value() statestore.Value {
+	if p.IsNull() {
+		return statestore.Keep()
+	}
+	return statestore.Set(p.ValueStringPointer())
 }
 
 // merge returns what the next run will use: the partial payload merged onto the completed one, {} if there is none.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/big"
 	"strings"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -34,26 +32,7 @@ type entryResource struct {
 	configured
 }
 
-type entryResourceModel struct {
-	StateID        types.String   `tfsdk:"state_id"`
-	Database       types.String   `tfsdk:"database"`
-	Table          types.String   `tfsdk:"table"`
-	CompletedState payload        `tfsdk:"completed_state"`
-	PartialState   payload        `tfsdk:"partial_state"`
-	Timeouts       timeouts.Value `tfsdk:"timeouts"`
-	ID             types.String   `tfsdk:"id"`
-	Version        types.Number   `tfsdk:"version"`
-	UpdatedAt      types.String   `tfsdk:"updated_at"`
-	MergedState    payload        `tfsdk:"merged_state"`
-}
-
-type entryIdentityModel struct {
-	Database types.String `tfsdk:"database"`
-	Table    types.String `tfsdk:"table"`
-	StateID  types.String `tfsdk:"state_id"`
-}
-
-// Create writes an entry that is not live yet. With an error it leaves no state: that would taint the resource, and
+// Create writes an entry that is not live yet; a seed leaves a live one as it is. With an error it leaves no state: that would taint the resource, and
 // the next apply would destroy what is stored.
 func (r *entryResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan entryResourceModel
@@ -68,10 +47,17 @@ func (r *entryResource) Create(ctx context.Context, req resource.CreateRequest, 
 	defer cancel()
 
 	at := plan.address()
-	written, err := store.Create(ctx, at, plan.CompletedState.ValueStringPointer(), plan.PartialState.ValueStringPointer())
+	create := store.Create
+	if plan.writePolicy() == policySeed {
+		create = store.Seed
+	}
+	written, err := create(ctx, at, plan.CompletedState.ValueStringPointer(), plan.PartialState.ValueStringPointer())
 	if err != nil {
 		addError(&resp.Diagnostics, onEntry("create", at, store), err)
 		return
+	}
+	if written.TookOver {
+		warnTookOver(&resp.Diagnostics, at, plan.writePolicy())
 	}
 	warnWritten(&resp.Diagnostics, at, written)
 	plan.take(written.Entry)
@@ -114,8 +100,7 @@ func (r *entryResource) Read(ctx context.Context, req resource.ReadRequest, resp
 
 // Update writes what changed. Where nothing of the row changed, it writes no row.
 func (r *entryResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var config, plan, state entryResourceModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	var plan, state entryResourceModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := plan.Timeouts.Update(ctx, defaultTimeout)
@@ -135,8 +120,8 @@ func (r *entryResource) Update(ctx context.Context, req resource.UpdateRequest, 
 		}
 	}
 	plan.keepRow(state)
-	if !plan.sameRow(state) {
-		written, err := store.Update(ctx, at, expect, change(config.CompletedState, plan.CompletedState), change(config.PartialState, plan.PartialState))
+	if completed, partial := plan.writes(state); !completed.IsNull() || !partial.IsNull() {
+		written, err := store.Update(ctx, at, expect, completed.value(), partial.value())
 		if err != nil {
 			addError(&resp.Diagnostics, onEntry("update", at, store), err)
 			return
@@ -148,10 +133,13 @@ func (r *entryResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
 }
 
-// Delete writes a tombstone, if the entry is still the one in state.
+// Delete writes a tombstone, if the entry is still the one in state, or only forgets it.
 func (r *entryResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state entryResourceModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if deletionPolicies.of(state.DeletionPolicy) == deletionRetain {
+		return
+	}
 	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout)
 	resp.Diagnostics.Append(diags...)
 	store := r.open(&resp.Diagnostics)
@@ -222,64 +210,6 @@ func moved(ctx context.Context, store *statestore.Store, from, to statestore.Add
 	return nil
 }
 
-// change is what an update does to a payload: one that is not configured stays as the pipeline stored it.
-func change(config, plan payload) statestore.Value {
-	if config.IsNull() {
-		return statestore.Keep()
-	}
-	return statestore.Set(plan.ValueStringPointer())
-}
-
-func (m *entryResourceModel) address() statestore.Address {
-	return statestore.Address{Database: m.Database.ValueString(), Table: m.Table.ValueString(), StateID: m.StateID.ValueString()}
-}
-
-func (m *entryResourceModel) identity() entryIdentityModel {
-	return entryIdentityModel{Database: m.Database, Table: m.Table, StateID: m.StateID}
-}
-
-// refresh takes over what is stored.
-func (m *entryResourceModel) refresh(entry statestore.Entry) {
-	m.CompletedState = m.CompletedState.refreshed(entry.Completed)
-	m.PartialState = m.PartialState.refreshed(entry.Partial)
-	m.take(entry)
-}
-
-// take fills in what the server says about the row. The payloads are the caller's: their spelling is the user's.
-func (m *entryResourceModel) take(entry statestore.Entry) {
-	m.ID = types.StringValue(m.address().String())
-	m.Version = versionValue(entry.Version)
-	m.UpdatedAt = types.StringValue(entry.UpdatedAt.UTC().Format(timeFormat))
-	m.MergedState, _ = merge(m.CompletedState, m.PartialState) // null where the payloads are no state
-}
-
-// sameRow reports whether two models hold the same payloads.
-func (m *entryResourceModel) sameRow(o entryResourceModel) bool {
-	return m.CompletedState.means(o.CompletedState) && m.PartialState.means(o.PartialState)
-}
-
-// keepRow takes over what the server said about the row, where a plan does not know it yet.
-func (m *entryResourceModel) keepRow(state entryResourceModel) {
-	m.Version, m.UpdatedAt, m.MergedState = state.Version, state.UpdatedAt, state.MergedState
-	m.ID = types.StringValue(m.address().String())
-}
-
-// timeFormat is RFC 3339 with the milliseconds that the server keeps.
-const timeFormat = "2006-01-02T15:04:05.000Z07:00"
-
-// versionValue returns a version as a number, exactly: it has 64 bits.
-func versionValue(version uint64) types.Number {
-	return types.NumberValue(new(big.Float).SetUint64(version))
-}
-
-func versionOf(value types.Number) uint64 {
-	if value.IsNull() || value.IsUnknown() {
-		return 0
-	}
-	version, _ := value.ValueBigFloat().Uint64()
-	return version
-}
-
 // orDefault returns a value, or the default where it is null.
 func orDefault(value, def types.String) types.String {
 	if value.IsNull() {
@@ -288,12 +218,17 @@ func orDefault(value, def types.String) types.String {
 	return value
 }
 
+// warnTookOver says that a create found a live entry.
+func warnTookOver(diags *diag.Diagnostics, at statestore.Address, policy writePolicy) {
+	detail := "It held what is declared, so it is taken over as it is, and nothing was written. Terraform manages it from now on."
+	if policy == policySeed {
+		detail = `A seed leaves it as it is, and nothing was written. The next run uses what is stored, which merged_state shows.`
+	}
+	diags.AddWarning(fmt.Sprintf("State entry %q was there already", at.StateID), detail)
+}
+
 // warnWritten warns of what the user would not expect of a write that happened.
 func warnWritten(diags *diag.Diagnostics, at statestore.Address, written statestore.Written) {
-	if written.TookOver {
-		diags.AddWarning(fmt.Sprintf("State entry %q was there already", at.StateID),
-			"It held what is declared, so it is taken over as it is, and nothing was written. Terraform manages it from now on.")
-	}
 	if written.Ahead > 0 {
 		diags.AddWarning(fmt.Sprintf("State entry %q hides what Meltano writes until %s", at.StateID, written.Entry.UpdatedAt.UTC().Format(time.RFC3339)),
 			fmt.Sprintf("A version from the future was stored, so this write had to be stamped %s ahead of the server's clock to be seen at all. "+

@@ -22,9 +22,10 @@ func (r *entryResource) Metadata(_ context.Context, _ resource.MetadataRequest, 
 func (r *entryResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "One entry of a state table: the bookmarks of one Meltano pipeline.\n\n" +
-			"What is declared is the truth: a bookmark that a pipeline has moved since is shown by the next plan as a change, and **applying that sets the pipeline back**. " +
+			"By default, what is declared is the truth: a bookmark that a pipeline has moved since is shown by the next plan as a change, and **applying that sets the pipeline back**. " +
+			"The plan warns of each value that would go back, and of a destroy that would make the next run a full refresh. To declare only where a pipeline starts, set `write_policy = \"seed\"`.\n\n" +
 			"Every write is made under the pipeline's lock, and only if the stored version is still the one that was planned; else the apply fails and writes nothing. " +
-			"A change that touches no row, such as one of `timeouts` or of the spelling of the JSON, writes none.",
+			"A change that touches no row, such as one of options or of the spelling of the JSON, writes none.",
 		Attributes: map[string]schema.Attribute{
 			"state_id": schema.StringAttribute{
 				Required: true,
@@ -67,7 +68,10 @@ func (r *entryResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 				PlanModifiers: []planmodifier.String{payloadPlan{}},
 				Validators:    []validator.String{payloadValidator{}},
 			},
-			"timeouts": timeoutsAttribute(ctx),
+			"write_policy":    writePolicies.attribute("Who owns the bookmark once it is stored. Changing it writes no payload: to `seed`, the declaration becomes the seed, and what is stored stays; to `enforce`, the next plan shows the drift."),
+			"on_rewind":       rewindPolicies.attribute("What a plan does that would set the bookmark back, or destroy it. Only values with an order count: dates, numbers and the like, but no tokens."),
+			"deletion_policy": deletionPolicies.attribute("What a destroy does. It has to be in the state before the destroy."),
+			"timeouts":        timeoutsAttribute(ctx),
 
 			"id": schema.StringAttribute{
 				Computed:            true,

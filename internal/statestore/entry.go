@@ -67,7 +67,8 @@ func samePayload(a, b *string) bool {
 // A Written is the outcome of a create or an update.
 type Written struct {
 	Entry Entry
-	// TookOver says that a create found a live entry with an equal payload, and wrote nothing.
+	// TookOver says that a live entry was there, and nothing was written: a create found it with an equal
+	// payload, or a seed found it at all. Entry is that one.
 	TookOver bool
 	// Ahead is how far the version lies ahead of the server's clock, because a version was stored there
 	// already: until that much time has passed, writes of pipelines stay hidden behind it. Zero if it
@@ -105,12 +106,24 @@ func scanEntry(r chconn.Row) (e Entry, err error) {
 // this store has not written it: then it is taken over as it is, so that a create whose answer was lost can
 // be repeated. Other errors: *BusyError, *LostError, *UncertainError, *UnfitError, *NoTableError.
 func (s *Store) Create(ctx context.Context, at Address, completed, partial *string) (Written, error) {
+	return s.create(ctx, at, completed, partial, func(now Entry) bool {
+		return samePayload(completed, now.Completed) && samePayload(partial, now.Partial)
+	})
+}
+
+// Seed writes an entry unless a live one is there, which it leaves as it is, whatever it holds. It returns an
+// *ExistsError if this store has written that one. Other errors as for Create.
+func (s *Store) Seed(ctx context.Context, at Address, completed, partial *string) (Written, error) {
+	return s.create(ctx, at, completed, partial, func(Entry) bool { return true })
+}
+
+// create writes an entry, or takes over the live one that is there.
+func (s *Store) create(ctx context.Context, at Address, completed, partial *string, takeOver func(now Entry) bool) (Written, error) {
 	written, err := s.writeOne(ctx, at, "entry.create", func(now stored) (change, error) {
-		if !now.live {
+		switch {
+		case !now.live:
 			return change{completed: Set(completed).over(nil), partial: Set(partial).over(nil)}, nil
-		}
-		same := samePayload(completed, now.entry.Completed) && samePayload(partial, now.entry.Partial)
-		if !same || s.manages(at) {
+		case s.manages(at) || !takeOver(now.entry):
 			return change{}, &ExistsError{Address: at, Version: now.entry.Version}
 		}
 		return change{none: true}, nil

@@ -15,17 +15,15 @@ resource "clickhousestate_entry" "github" {
   })
 }
 
-# Only the first bookmark is Terraform's; what the pipeline stores later is no change. Destroying this still deletes it.
+# Only where the pipeline starts. What it stores later is no change, and a destroy leaves that alone.
 resource "clickhousestate_entry" "stripe" {
-  database = clickhousestate_table.state.database
-  table    = clickhousestate_table.state.name
-  state_id = "prod:tap-stripe-to-target-clickhouse"
+  database        = clickhousestate_table.state.database
+  table           = clickhousestate_table.state.name
+  state_id        = "prod:tap-stripe-to-target-clickhouse"
+  write_policy    = "seed"
+  deletion_policy = "retain"
 
   completed_state = jsonencode({
     singer_state = { bookmarks = { charges = { created = 1735689600 } } }
   })
-
-  lifecycle {
-    ignore_changes = [completed_state, partial_state]
-  }
 }

@@ -1,0 +1,292 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
+)
+
+// What a test of the decision table does with an entry.
+const (
+	opCreate        = "create"
+	opRefresh       = "refresh"        // nothing is changed
+	opUpdate        = "update"         // another completed_state is declared
+	opDestroy       = "destroy"        //
+	opIgnoreChanges = "ignore_changes" // as an update, of another option too, but changes of completed_state are ignored
+)
+
+// What is stored when the plan is made.
+const (
+	rowAbsent        = "absent"
+	rowTombstone     = "tombstone"
+	rowLiveEqual     = "live equal"     // what is declared, as Meltano spells it
+	rowLiveDifferent = "live different" // what a pipeline stored
+	rowMoved         = "moved"          // what a plan finds is as declared (in a create: nothing), what the apply finds is what a pipeline stored
+)
+
+// The payloads of the decision table. declared is what is stored when a configuration is made that is then refreshed,
+// updated, destroyed, or updated with changes ignored; again is what an update declares.
+const (
+	declared = `{"singer_state":{"bookmarks":{"issues":{"since":"2026-01-01"}}}}`
+	theirs   = `{"singer_state": {"bookmarks": {"issues": {"since": "2026-02-01"}}}}`
+	again    = `{"singer_state":{"bookmarks":{"issues":{"since":"2026-01-02"}}}}`
+	rewrote  = `{"singer_state": {"bookmarks": {"issues": {"since": "2026-01-01"}}}}` // declared, by Meltano
+	gone     = "gone"
+)
+
+// decision is a row of the decision table: what is planned, what is stored afterwards, and what the apply says.
+type decision struct {
+	op, row string
+	policy  writePolicy
+	action  string // of the plan; "" where the entry is not in it
+	stored  string // its completed_state, or gone
+	fails   bool   // the apply fails and writes nothing
+	says    string // in the summary of a warning, or in an error
+}
+
+const (
+	changedSince = "changed since it was planned"
+	wasThere     = "was there already"
+	setBack      = "would be set back"
+	losesAll     = "would lose all its bookmarks"
+)
+
+var decisions = []decision{
+	{op: opCreate, row: rowAbsent, policy: policyEnforce, action: "create", stored: declared},
+	{op: opCreate, row: rowTombstone, policy: policyEnforce, action: "create", stored: declared},
+	{op: opCreate, row: rowLiveEqual, policy: policyEnforce, action: "create", stored: rewrote, says: wasThere},
+	{op: opCreate, row: rowLiveDifferent, policy: policyEnforce, action: "create", stored: theirs, fails: true, says: "already exists"},
+	{op: opCreate, row: rowMoved, policy: policyEnforce, action: "create", stored: theirs, fails: true, says: "already exists"},
+
+	{op: opRefresh, row: rowAbsent, policy: policyEnforce, action: "create", stored: declared},
+	{op: opRefresh, row: rowTombstone, policy: policyEnforce, action: "create", stored: declared},
+	{op: opRefresh, row: rowLiveEqual, policy: policyEnforce, action: "no-op", stored: rewrote},
+	{op: opRefresh, row: rowLiveDifferent, policy: policyEnforce, action: "update", stored: declared, says: setBack},
+	{op: opRefresh, row: rowMoved, policy: policyEnforce, action: "no-op", stored: theirs},
+
+	{op: opUpdate, row: rowAbsent, policy: policyEnforce, action: "create", stored: again},
+	{op: opUpdate, row: rowTombstone, policy: policyEnforce, action: "create", stored: again},
+	{op: opUpdate, row: rowLiveEqual, policy: policyEnforce, action: "update", stored: again},
+	{op: opUpdate, row: rowLiveDifferent, policy: policyEnforce, action: "update", stored: again, says: setBack},
+	{op: opUpdate, row: rowMoved, policy: policyEnforce, action: "update", stored: theirs, fails: true, says: changedSince},
+
+	{op: opDestroy, row: rowAbsent, policy: policyEnforce, action: "", stored: gone},
+	{op: opDestroy, row: rowTombstone, policy: policyEnforce, action: "", stored: gone},
+	{op: opDestroy, row: rowLiveEqual, policy: policyEnforce, action: "delete", stored: gone, says: losesAll},
+	{op: opDestroy, row: rowLiveDifferent, policy: policyEnforce, action: "delete", stored: gone, says: losesAll},
+	{op: opDestroy, row: rowMoved, policy: policyEnforce, action: "delete", stored: theirs, fails: true, says: changedSince},
+
+	{op: opIgnoreChanges, row: rowAbsent, policy: policyEnforce, action: "create", stored: again},
+	{op: opIgnoreChanges, row: rowTombstone, policy: policyEnforce, action: "create", stored: again},
+	{op: opIgnoreChanges, row: rowLiveEqual, policy: policyEnforce, action: "update", stored: rewrote},
+	{op: opIgnoreChanges, row: rowLiveDifferent, policy: policyEnforce, action: "update", stored: theirs},
+	{op: opIgnoreChanges, row: rowMoved, policy: policyEnforce, action: "update", stored: theirs},
+
+	{op: opCreate, row: rowAbsent, policy: policySeed, action: "create", stored: declared},
+	{op: opCreate, row: rowTombstone, policy: policySeed, action: "create", stored: declared},
+	{op: opCreate, row: rowLiveEqual, policy: policySeed, action: "create", stored: rewrote, says: wasThere},
+	{op: opCreate, row: rowLiveDifferent, policy: policySeed, action: "create", stored: theirs, says: wasThere},
+	{op: opCreate, row: rowMoved, policy: policySeed, action: "create", stored: theirs, says: wasThere},
+
+	{op: opRefresh, row: rowAbsent, policy: policySeed, action: "create", stored: declared},
+	{op: opRefresh, row: rowTombstone, policy: policySeed, action: "create", stored: declared},
+	{op: opRefresh, row: rowLiveEqual, policy: policySeed, action: "no-op", stored: rewrote},
+	{op: opRefresh, row: rowLiveDifferent, policy: policySeed, action: "no-op", stored: theirs},
+	{op: opRefresh, row: rowMoved, policy: policySeed, action: "no-op", stored: theirs},
+
+	{op: opUpdate, row: rowAbsent, policy: policySeed, action: "create", stored: again},
+	{op: opUpdate, row: rowTombstone, policy: policySeed, action: "create", stored: again},
+	{op: opUpdate, row: rowLiveEqual, policy: policySeed, action: "update", stored: again},
+	{op: opUpdate, row: rowLiveDifferent, policy: policySeed, action: "update", stored: again, says: setBack},
+	{op: opUpdate, row: rowMoved, policy: policySeed, action: "update", stored: theirs, fails: true, says: changedSince},
+
+	{op: opDestroy, row: rowAbsent, policy: policySeed, action: "", stored: gone},
+	{op: opDestroy, row: rowTombstone, policy: policySeed, action: "", stored: gone},
+	{op: opDestroy, row: rowLiveEqual, policy: policySeed, action: "delete", stored: gone, says: losesAll},
+	{op: opDestroy, row: rowLiveDifferent, policy: policySeed, action: "delete", stored: gone, says: losesAll},
+	{op: opDestroy, row: rowMoved, policy: policySeed, action: "delete", stored: theirs, fails: true, says: changedSince},
+
+	{op: opIgnoreChanges, row: rowAbsent, policy: policySeed, action: "create", stored: again},
+	{op: opIgnoreChanges, row: rowTombstone, policy: policySeed, action: "create", stored: again},
+	{op: opIgnoreChanges, row: rowLiveEqual, policy: policySeed, action: "update", stored: rewrote},
+	{op: opIgnoreChanges, row: rowLiveDifferent, policy: policySeed, action: "update", stored: theirs},
+	{op: opIgnoreChanges, row: rowMoved, policy: policySeed, action: "update", stored: theirs},
+}
+
+// key names the entry of a decision: in its state_id, and as the key of its instance.
+func (d decision) key() string { return fmt.Sprintf("%s %s %s", d.policy, d.op, d.row) }
+
+func (d decision) address() string {
+	return fmt.Sprintf("clickhousestate_entry.%s[%q]", d.op, d.key())
+}
+
+// decisionBlock is a resource with an instance for each decision about an operation.
+func decisionBlock(op, completed string, more ...string) string {
+	var keys []string
+	for _, d := range decisions {
+		if d.op == op {
+			keys = append(keys, fmt.Sprintf("%q", d.key()))
+		}
+	}
+	return fmt.Sprintf(`resource "clickhousestate_entry" %q {
+  for_each        = toset([%s])
+  state_id        = each.key
+  write_policy    = split(" ", each.key)[0]
+  completed_state = %q
+%s
+}
+`, op, strings.Join(keys, ", "), completed, strings.Join(more, "\n"))
+}
+
+func TestEntry_decisions(t *testing.T) {
+	t.Parallel()
+	// A destroy has a workspace of its own: it destroys everything.
+	for name, only := range map[string]func(decision) bool{
+		"destroy": func(d decision) bool { return d.op == opDestroy },
+		"others":  func(d decision) bool { return d.op != opDestroy },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachProtocol(t, func(t *testing.T, s scenario) {
+				s.newTable(t)
+				w := s.workspace(t, "")
+				existing := decisionBlock(opDestroy, declared)
+				plan := []string{"plan", "-json", "-out=tfplan", "-destroy"}
+				if name == "others" {
+					existing = decisionBlock(opRefresh, declared) + decisionBlock(opUpdate, declared) + decisionBlock(opIgnoreChanges, declared)
+					plan = plan[:3]
+				}
+				w.Configure(t, s.config(existing))
+				succeeds(t, w, "apply", "-auto-approve")
+
+				var want []decision
+				for _, d := range decisions {
+					if only(d) {
+						want = append(want, d)
+						s.prepare(t, d)
+					}
+				}
+				if name == "others" {
+					w.Configure(t, s.config(decisionBlock(opCreate, declared)+decisionBlock(opRefresh, declared)+decisionBlock(opUpdate, again)+
+						decisionBlock(opIgnoreChanges, again, `  deletion_policy = "retain"`, "  lifecycle {\n    ignore_changes = [completed_state]\n  }")))
+				}
+				planned := succeeds(t, w, plan...)
+				actions := plannedActions(t, w)
+				for _, d := range want {
+					if d.row == rowMoved {
+						s.meltano(t, d.key(), theirs, nil)
+					}
+				}
+				applied, code := w.Run(t, "apply", "-json", "tfplan")
+				if code != 1 {
+					t.Errorf("apply ended with %d, want 1 for the decisions that fail:\n%s", code, applied)
+				}
+				said, live := diagnosed(t, planned+applied), s.live(t)
+				for _, d := range want {
+					d.check(t, actions[d.address()], said, live)
+				}
+				if extra := len(actions); extra > len(want) {
+					t.Errorf("%d resources are planned, want no more than %d", extra, len(want))
+				}
+				if locks := s.count(t, "state_lock"); locks != 0 {
+					t.Errorf("%d claims are left", locks)
+				}
+			})
+		})
+	}
+}
+
+// prepare stores what the plan of a decision should find.
+func (s scenario) prepare(t *testing.T, d decision) {
+	t.Helper()
+	switch d.row {
+	case rowAbsent:
+		s.meltanoDelete(t, d.key())
+	case rowTombstone:
+		s.insert(t, "(state_id, is_deleted)", d.key(), uint8(1))
+	case rowLiveEqual:
+		s.meltano(t, d.key(), rewrote, nil)
+	case rowLiveDifferent:
+		s.meltano(t, d.key(), theirs, nil)
+	}
+}
+
+// check compares what was planned, said and stored with the decision.
+func (d decision) check(t *testing.T, action string, said map[string]string, live map[string]row) {
+	t.Helper()
+	if action != d.action {
+		t.Errorf("%s: planned as %q, want %q", d.key(), action, d.action)
+	}
+	stored := gone
+	if found, ok := live[d.key()]; ok {
+		stored = text(found.completed)
+	}
+	if stored != d.stored {
+		t.Errorf("%s: stored is %s, want %s", d.key(), stored, d.stored)
+	}
+	diagnostics := said[d.key()]
+	if !strings.Contains(diagnostics, d.says) || d.says == "" && diagnostics != "" {
+		t.Errorf("%s: it said %q, want %q", d.key(), diagnostics, d.says)
+	}
+	if failed := strings.Contains(diagnostics, "error: "); failed != d.fails {
+		t.Errorf("%s: it failed: %t, want %t; it said %q", d.key(), failed, d.fails, diagnostics)
+	}
+}
+
+// succeeds runs Terraform, which must succeed, and returns what it printed.
+func succeeds(t *testing.T, w *acctest.Workspace, args ...string) string {
+	t.Helper()
+	output, code := w.Run(t, args...)
+	if code != 0 {
+		t.Fatalf("terraform %s ended with %d:\n%s", strings.Join(args, " "), code, output)
+	}
+	return output
+}
+
+// plannedActions returns the actions of the plan in tfplan by address.
+func plannedActions(t *testing.T, w *acctest.Workspace) map[string]string {
+	t.Helper()
+	output := succeeds(t, w, "show", "-json", "tfplan")
+	_, document, _ := strings.Cut(output, "{") // a warning may come first
+	var plan struct {
+		Changes []struct {
+			Address string
+			Change  struct{ Actions []string }
+		} `json:"resource_changes"`
+	}
+	if err := json.Unmarshal([]byte("{"+document), &plan); err != nil {
+		t.Fatalf("read the plan: %v\n%s", err, output)
+	}
+	actions := map[string]string{}
+	for _, change := range plan.Changes {
+		actions[change.Address] = strings.Join(change.Change.Actions, " ")
+	}
+	return actions
+}
+
+// diagnosed returns the diagnostics that Terraform printed with -json, by the decisions that they are about.
+func diagnosed(t *testing.T, output string) map[string]string {
+	t.Helper()
+	said := map[string]string{}
+	for line := range strings.Lines(output) {
+		var message struct {
+			Diagnostic struct{ Severity, Summary, Detail string }
+		}
+		if !strings.Contains(line, `"type":"diagnostic"`) {
+			continue
+		}
+		if err := json.Unmarshal([]byte(line), &message); err != nil {
+			t.Fatalf("read a diagnostic: %v\n%s", err, line)
+		}
+		what := message.Diagnostic
+		for _, d := range decisions {
+			if quoted := fmt.Sprintf("%q", d.key()); strings.Contains(what.Summary+what.Detail, quoted) {
+				said[d.key()] += fmt.Sprintf("%s: %s: %s\n", what.Severity, what.Summary, what.Detail)
+			}
+		}
+	}
+	return said
+}

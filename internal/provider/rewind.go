@@ -1,0 +1,107 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/bookmark"
+)
+
+// rewindLines is how many values a diagnostic names. An entry may have thousands of partitions.
+const rewindLines = 20
+
+// A rewind is what a plan takes from the bookmarks of an entry.
+type rewind struct {
+	stateID string
+	policy  rewindPolicy
+	// stored and planned are what the next run would use, before and after.
+	stored, planned payload
+}
+
+// addWrite says what a write would set back.
+func (r rewind) addWrite(diags *diag.Diagnostics) {
+	stored, planned, ok := r.documents()
+	if !ok {
+		return
+	}
+	lost := losses(bookmark.Compare(stored, planned))
+	if len(lost) == 0 {
+		return
+	}
+	summary := fmt.Sprintf("State entry %q would be set back", r.stateID)
+	effect := "Applying this sets the pipeline back: its next run reads again what it has read since."
+	if bookmark.FullRefresh(stored, planned) {
+		summary = fmt.Sprintf("State entry %q would lose all its bookmarks", r.stateID)
+		effect = "Applying this leaves the pipeline no bookmark: its next run is a full refresh, which reads everything anew."
+	}
+	advice := `To keep what is stored, declare it, or let write_policy = "seed" leave it to the pipeline. To set it back on purpose, `
+	if r.policy == rewindError {
+		advice += `set on_rewind to "warn" or "allow".`
+	} else {
+		advice += `apply; with on_rewind = "allow" nothing is said.`
+	}
+	r.add(diags, summary, effect, lines(lost), advice)
+}
+
+// addDestroy says what a destroy would take.
+func (r rewind) addDestroy(diags *diag.Diagnostics) {
+	stored, nothing, ok := r.documents()
+	if !ok || !bookmark.FullRefresh(stored, nothing) {
+		return
+	}
+	advice := `To keep what is stored and only forget it, apply deletion_policy = "retain" first, or use a removed block with lifecycle { destroy = false }.`
+	if r.policy == rewindError {
+		advice += ` To delete it on purpose, apply on_rewind = "warn" or "allow" first.`
+	}
+	r.add(diags, fmt.Sprintf("State entry %q would lose all its bookmarks", r.stateID),
+		"Destroying it deletes what the pipeline has stored: its next run is a full refresh, which reads everything anew.",
+		lines(losses(bookmark.Compare(stored, nothing))), advice)
+}
+
+// documents returns what there is to compare. What cannot be read is not compared, nor what is not known yet: that is in
+// the apply, where Terraform plans once more.
+func (r rewind) documents() (stored, planned bookmark.Document, ok bool) {
+	if r.policy == rewindAllow || r.stored.unset() || r.planned.unset() {
+		return stored, planned, false
+	}
+	stored, err := bookmark.Parse(r.stored.ValueString())
+	if err != nil {
+		return stored, planned, false
+	}
+	planned, err = bookmark.Parse(r.planned.ValueString())
+	return stored, planned, err == nil
+}
+
+func (r rewind) add(diags *diag.Diagnostics, summary string, paragraphs ...string) {
+	detail := strings.Join(paragraphs, "\n\n")
+	if r.policy == rewindError {
+		diags.AddError(summary, detail)
+	} else {
+		diags.AddWarning(summary, detail)
+	}
+}
+
+// losses are the changes that set a bookmark back. One that has no order, such as another token, is none.
+func losses(changes []bookmark.Change) []bookmark.Change {
+	var lost []bookmark.Change
+	for _, change := range changes {
+		if change.Kind != bookmark.Changed {
+			lost = append(lost, change)
+		}
+	}
+	return lost
+}
+
+// lines shows the first ones, indented so that Terraform does not wrap them.
+func lines(changes []bookmark.Change) string {
+	shown := make([]string, 0, rewindLines+1)
+	for _, change := range changes[:min(rewindLines, len(changes))] {
+		shown = append(shown, "  "+change.String())
+	}
+	if more := len(changes) - rewindLines; more > 0 {
+		shown = append(shown, fmt.Sprintf("  and %d more", more))
+	}
+	return strings.Join(shown, "\n")
+}
