@@ -52,6 +52,14 @@ func in(ids []string) (text string, args []any, external []string) {
 	return "(SELECT state_id FROM " + IDs + ")", nil, ids
 }
 
+// list is the state_ids as one array.
+func list(ids []string) (text string, args []any) {
+	if fits(ids) {
+		return "?", []any{ids}
+	}
+	return "(SELECT groupArray(state_id) FROM " + IDs + ")", nil
+}
+
 // Incoming is the name of the external table that carries the rows of a write.
 const Incoming = "_incoming"
 
@@ -81,6 +89,7 @@ func reading() map[string]string {
 		"apply_deleted_mask":                          "1",
 		"apply_patch_parts":                           "1",
 		"do_not_merge_across_partitions_select_final": "0",
+		"empty_result_for_aggregation_by_empty_set":   "0",
 		"final":           "0",
 		"use_query_cache": "0",
 	}

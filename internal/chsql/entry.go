@@ -24,89 +24,127 @@ ORDER BY state_id`, t, set),
 	}
 }
 
-// Newest reads what a write has to know, for each state_id, whether it is stored or not.
-// Columns: state_id String; newest UInt64, the newest version of any row, tombstones included, 0 for none;
-// buried UInt64, the newest version of a tombstone; live UInt8, whether FINAL shows a row, and of that row:
-// version UInt64, completed_state and partial_state Nullable(String), updated_at Int64 (Unix milliseconds);
-// now Int64, the server's time in Unix microseconds.
+// Newest reads what a write has to know of the state_ids. Columns: kind UInt8, state_id String, version UInt64,
+// buried UInt64, completed_state and partial_state Nullable(String), micros Int64 (Unix microseconds). By kind:
+//
+//   - [NewestClock], one row: micros is the server's time.
+//   - [NewestStored], one for each state_id that has a row: version is the newest, tombstones included, buried that
+//     of a tombstone.
+//   - [NewestLive], one for each live entry: what FINAL shows; micros is its updated_at.
 //
 // The newest version is a maximum without FINAL, so that tombstones count; the payload is FINAL's, which on
 // equal versions takes the row inserted last, where argMax takes another.
-// The two are read from two snapshots: they agree if newest is the version of the live row, or of a
+// The two are read from two snapshots: they agree if the newest is the version of the live row, or of a
 // tombstone where none is live. Otherwise somebody wrote in between.
 func (t StateTable) Newest(ids []string) Query {
-	set, args, _ := in(ids)
+	set, args, external := in(ids)
 	return Query{
-		Text: fmt.Sprintf(`SELECT state_id, max(row_version), maxIf(row_version, row_deleted = 1), max(row_live),
-    maxIf(row_version, row_live = 1), anyIf(row_completed, row_live = 1), anyIf(row_partial, row_live = 1),
-    maxIf(row_updated, row_live = 1), toUnixTimestamp64Micro(now64(6))
-FROM (
-    SELECT state_id, toUInt64(0) AS row_version, toUInt8(0) AS row_deleted, toUInt8(0) AS row_live,
-        CAST(NULL, 'Nullable(String)') AS row_completed, CAST(NULL, 'Nullable(String)') AS row_partial,
-        toInt64(0) AS row_updated
-    FROM %[2]s
-    UNION ALL
-    SELECT state_id, version, is_deleted, toUInt8(0), NULL, NULL, toInt64(0)
-    FROM %[1]s WHERE state_id IN %[3]s
-    UNION ALL
-    SELECT state_id, version, toUInt8(0), toUInt8(1), completed_state, partial_state, toUnixTimestamp64Milli(updated_at)
-    FROM %[1]s FINAL WHERE state_id IN %[3]s
-)
+		Text: fmt.Sprintf(`SELECT toUInt8(%[3]d), '', toUInt64(0), toUInt64(0), CAST(NULL, 'Nullable(String)'), CAST(NULL, 'Nullable(String)'), toUnixTimestamp64Micro(now64(6))
+UNION ALL
+SELECT toUInt8(%[4]d), state_id, max(version), maxIf(version, is_deleted = 1), NULL, NULL, toInt64(0)
+FROM %[1]s WHERE state_id IN %[2]s
 GROUP BY state_id
-ORDER BY state_id`, t, IDs, set),
+UNION ALL
+SELECT toUInt8(%[5]d), state_id, version, toUInt64(0), completed_state, partial_state, 1000 * toUnixTimestamp64Milli(updated_at)
+FROM %[1]s FINAL WHERE state_id IN %[2]s`, t, set, NewestClock, NewestStored, NewestLive),
 		Args:     append(args, args...),
 		Settings: reading(),
-		IDs:      ids,
+		IDs:      external,
 	}
 }
 
+// The kinds of rows of [StateTable.Newest].
+const (
+	NewestClock  = 0
+	NewestStored = 1
+	NewestLive   = 2
+)
+
 // Write inserts the rows of [Incoming], one for each of the ids, or nothing: unless the fence holds for all
-// of them, and the newest version of each is still the one that its row names as seen. Each guard is one
-// constant scalar; see [Fence].
+// of them, and the newest version of each is still the one that its row names as seen (for a single id, the
+// one that is given here). The guard is one constant scalar; see [Fence].
 //
 // Incoming has the columns state_id String, partial_state Nullable(String), completed_state Nullable(String),
 // updated_at DateTime64(3), version UInt64, is_deleted UInt8, seen UInt64.
-func (t StateTable) Write(f Fence, ids []string) Query {
-	guard, args, external := f.scalar(ids)
-	set, setArgs, _ := in(ids)
+func (t StateTable) Write(f Fence, ids []string, seen uint64) Query {
+	fence, args, external := f.guard(ids)
+	moved, movedArgs := t.moved(ids, seen)
 	settings := writing()
 	settings["max_execution_time"] = f.executionTime()
 	return Query{
 		Text: fmt.Sprintf(`INSERT INTO %[1]s (state_id, partial_state, completed_state, updated_at, version, is_deleted)
+WITH %[3]s AS guard
 SELECT state_id, partial_state, completed_state, updated_at, version, is_deleted
 FROM %[2]s
-WHERE NOT throwIf(%[3]s != %[4]d, '%[5]s')
-  AND NOT throwIf(ifNull((
-        SELECT count() FROM (
-            SELECT state_id FROM (
-                SELECT state_id, seen AS row_seen, toUInt64(0) AS row_version FROM %[2]s
-                UNION ALL
-                SELECT state_id, toUInt64(0), version FROM %[1]s WHERE state_id IN %[7]s
-            )
-            GROUP BY state_id HAVING max(row_seen) != max(row_version)
-        )), 1) > 0, '%[6]s')`,
-			t, Incoming, guard, FenceHolds, MarkerFence, MarkerMoved, set),
-		Args:     append(args, setArgs...),
+WHERE NOT throwIf(guard = %[4]d, '%[5]s') AND NOT throwIf(guard != %[6]d, '%[7]s')`,
+			t, Incoming, scalar("SELECT max(refused) FROM (\n"+fence+"\nUNION ALL\n"+moved+")"),
+			guardMoved, MarkerMoved, guardHolds, MarkerFence),
+		Args:     append(args, movedArgs...),
 		Settings: settings,
 		IDs:      external,
 	}
 }
 
-// Verify tells what became of a write that stamped all the ids with one version.
-// One row: fence UInt8, see below; missing UInt64, state_ids of which that version is not there; beyond
-// UInt64, rows that are newer, or that have the same version twice.
-// Fence is [FenceHolds], [FenceLost] or [FenceRival].
+// moved is a SELECT of one row and column: guardHolds or guardMoved.
+func (t StateTable) moved(ids []string, seen uint64) (text string, args []any) {
+	set, args, _ := in(ids)
+	if len(ids) == 1 {
+		text = fmt.Sprintf("SELECT if(max(version) = ?, %d, %d) AS refused FROM %s WHERE state_id IN %s", guardHolds, guardMoved, t, set)
+		return text, append([]any{seen}, args...)
+	}
+	return fmt.Sprintf(`SELECT if(count() = 0, %[1]d, %[2]d) AS refused FROM (
+    SELECT state_id FROM (
+        SELECT state_id, seen AS row_seen, toUInt64(0) AS row_version FROM %[3]s
+        UNION ALL
+        SELECT state_id, toUInt64(0), version FROM %[4]s WHERE state_id IN %[5]s
+    )
+    GROUP BY state_id HAVING max(row_seen) != max(row_version)
+)`, guardHolds, guardMoved, Incoming, t, set), args
+}
+
+// Verify tells what became of a write. Where it was of several ids, [Incoming] has to travel beside the
+// statement again, if only its columns state_id and version; for a single id, the version is given here.
+// Columns: kind UInt8, ours UInt64, others UInt64. Two rows, by kind:
+//
+//   - [VerifyFence]: of how many state_ids a fresh claim of ours is there; how many live claims of others are.
+//   - [VerifyRows]: of how many state_ids the version that was written is there; how many state_ids have another
+//     row that is as new, or newer.
 func (t StateTable) Verify(f Fence, ids []string, version uint64) Query {
-	guard, args, external := f.scalar(ids)
-	set, setArgs, _ := in(ids)
-	args = append(args, len(ids), version, version, version, version)
+	counts, args := f.counts()
+	set, setArgs, external := in(ids)
+	rows, rowsArgs := t.landed(ids, version)
+	args = append(append(args, setArgs...), seconds(f.Stale))
 	return Query{
-		Text: fmt.Sprintf(`SELECT toUInt8(%[3]s), toUInt64(? - uniqExactIf(state_id, version = ?)),
-    toUInt64(countIf(version > ?) + countIf(version = ?) - uniqExactIf(state_id, version = ?))
-FROM %[1]s
-WHERE state_id IN %[2]s`, t, set, guard),
-		Args:     append(args, setArgs...),
+		Text: fmt.Sprintf(`SELECT toUInt8(%[1]d), %[2]s
+FROM %[3]s WHERE state_id IN %[4]s AND locked_at >= now() - ?
+UNION ALL
+SELECT toUInt8(%[5]d), %[6]s`, VerifyFence, counts, f.Lock, set, VerifyRows, rows),
+		Args:     append(args, rowsArgs...),
 		Settings: reading(),
 		IDs:      external,
 	}
 }
+
+// landed is what comes after a SELECT of the two numbers of a VerifyRows.
+func (t StateTable) landed(ids []string, version uint64) (text string, args []any) {
+	set, setArgs, _ := in(ids)
+	if len(ids) == 1 {
+		text = fmt.Sprintf("uniqExactIf(state_id, version = ?), toUInt64(countIf(version >= ?) > 1 OR countIf(version > ?) > 0) FROM %s WHERE state_id IN %s", t, set)
+		return text, append([]any{version, version, version}, setArgs...)
+	}
+	return fmt.Sprintf(`countIf(row_same > 0), countIf(row_same > 1 OR row_newest > row_stamp) FROM (
+    SELECT max(stamp) AS row_stamp, max(stored) AS row_newest, countEqual(groupArray(stored), max(stamp)) AS row_same
+    FROM (
+        SELECT state_id, version AS stamp, toUInt64(0) AS stored FROM %[1]s
+        UNION ALL
+        SELECT state_id, toUInt64(0), version FROM %[2]s WHERE state_id IN %[3]s
+    )
+    GROUP BY state_id
+)`, Incoming, t, set), setArgs
+}
+
+// The kinds of rows of [StateTable.Verify].
+const (
+	VerifyFence = 0
+	VerifyRows  = 1
+)

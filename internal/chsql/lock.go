@@ -34,14 +34,14 @@ type Fence struct {
 	Backdate time.Duration
 }
 
-// The states of a fence, as statements compute them over all their state_ids together.
+// What a guarded write finds, of all its state_ids together. The larger one counts.
 const (
-	// FenceHolds: our claims are there, fresh, and the only live ones.
-	FenceHolds = 0
-	// FenceLost: a claim of ours is missing or too old.
-	FenceLost = 1
-	// FenceRival: ours are fine, but a live claim of another is there as well.
-	FenceRival = 2
+	// guardHolds: our claims are there, fresh, and the only live ones, and no newer version is stored.
+	guardHolds = 0
+	// guardMoved: the newest version is not the one that was seen.
+	guardMoved = 1
+	// guardFence: a claim of ours is missing or too old, or a live claim of another is there as well.
+	guardFence = 2
 )
 
 // Markers begin the message of the exception by which a guarded statement refuses to write. The message goes
@@ -65,25 +65,28 @@ func Refusal(message string) string {
 	return MarkerMoved
 }
 
-// scalar is an expression of one constant value: [FenceHolds], [FenceLost] or [FenceRival], for all the ids
-// together. Unreadable counts as lost.
+// counts are two aggregates over the live claims of a set of state_ids: of how many a fresh claim of ours is
+// there, and how many claims of others are.
+func (f Fence) counts() (text string, args []any) {
+	text = "uniqExactIf(state_id, lock_id = ? AND locked_at > now64(3) - toIntervalMillisecond(?)), countIf(lock_id != ?)"
+	return text, []any{f.LockID, (f.Backdate + f.Fresh()).Milliseconds(), f.LockID}
+}
+
+// guard is a SELECT of one row and column: guardHolds or guardFence.
+func (f Fence) guard(ids []string) (text string, args []any, external []string) {
+	counts, args := f.counts()
+	set, setArgs, external := in(ids)
+	text = fmt.Sprintf("SELECT if((%s) = (?, 0), %d, %d) AS refused FROM %s WHERE state_id IN %s AND locked_at >= now() - ?",
+		counts, guardHolds, guardFence, f.Lock, set)
+	args = append(append(args, len(ids)), setArgs...)
+	return text, append(args, seconds(f.Stale)), external
+}
+
+// scalar makes of a guard an expression of one constant value. Unreadable counts as a fence that does not hold.
 //
 // It is one scalar subquery, evaluated before the first block is written; a condition per row would be
 // evaluated while earlier blocks are written already.
-func (f Fence) scalar(ids []string) (text string, args []any, external []string) {
-	set, setArgs, external := in(ids)
-	text = fmt.Sprintf(`ifNull((
-        SELECT multiIf(
-            uniqExactIf(state_id, lock_id = ?
-                AND toUnixTimestamp64Milli(now64(3)) - 1000 * (toInt64(toUnixTimestamp(locked_at)) + ?) < ?) != ?, %[3]d,
-            countIf(lock_id != ?) > 0, %[4]d,
-            %[5]d)
-        FROM %[1]s
-        WHERE state_id IN %[2]s AND locked_at >= now() - ?), %[3]d)`,
-		f.Lock, set, FenceLost, FenceRival, FenceHolds)
-	args = []any{f.LockID, seconds(f.Backdate), f.Fresh().Milliseconds(), len(ids), f.LockID}
-	return text, append(append(args, setArgs...), seconds(f.Stale)), external
-}
+func scalar(guard string) string { return fmt.Sprintf("ifNull((\n%s), %d)", guard, guardFence) }
 
 // Fresh is the age up to which a claim of ours may still be built on: nine tenths of the lease. The last
 // tenth is for the statement that relies on it, whose execution time is bounded by it.
@@ -98,28 +101,35 @@ func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 // Claim puts one claim per state_id, and puts nothing if a live claim of another exists for any of them. The
 // locked_at of a claim is taken in the statement, by the server's clock.
+//
+// The guard is a HAVING without GROUP BY: the claims are made of its one row, after everything was counted.
 func (f Fence) Claim(ids []string, holder string) Query {
-	set, setArgs, _ := in(ids)
+	set, setArgs, external := in(ids)
+	list, listArgs := list(ids)
 	text := fmt.Sprintf(`INSERT INTO %[1]s %[2]s
-SELECT state_id, ?, now() - ?%[3]s FROM %[4]s
-WHERE ifNull((
-        SELECT count() FROM %[1]s
-        WHERE state_id IN %[5]s AND lock_id != ? AND locked_at >= now() - ?), 1) = 0`,
-		f.Lock, f.Lock.columns(), f.Lock.holderValue(), IDs, set)
-	args := append(f.Lock.claimArgs(f, holder), setArgs...)
-	return Query{Text: text, Args: append(args, f.LockID, seconds(f.Stale)), Settings: writing(), IDs: ids}
+SELECT arrayJoin(%[4]s), ?, now() - ?%[3]s FROM %[1]s
+WHERE state_id IN %[5]s AND lock_id != ? AND locked_at >= now() - ?
+HAVING count() = 0`,
+		f.Lock, f.Lock.columns(), f.Lock.holderValue(), list, set)
+	args := append(append(listArgs, f.Lock.claimArgs(f, holder)...), setArgs...)
+	return Query{Text: text, Args: append(args, f.LockID, seconds(f.Stale)), Settings: writing(), IDs: external}
 }
 
 // Renew puts the same claims again with a fresh locked_at, but only while they are there, fresh and alone:
 // a renewal that checks first and inserts afterwards brings a swept claim back inside another's hold.
 func (f Fence) Renew(ids []string, holder string) Query {
-	guard, guardArgs, _ := f.scalar(ids)
+	counts, countsArgs := f.counts()
+	set, setArgs, external := in(ids)
+	list, listArgs := list(ids)
 	text := fmt.Sprintf(`INSERT INTO %[1]s %[2]s
-SELECT state_id, ?, now() - ?%[3]s FROM %[4]s
-WHERE %[5]s = %[6]d`, f.Lock, f.Lock.columns(), f.Lock.holderValue(), IDs, guard, FenceHolds)
+SELECT arrayJoin(%[4]s), ?, now() - ?%[3]s FROM %[1]s
+WHERE state_id IN %[5]s AND locked_at >= now() - ?
+HAVING (%[6]s) = (?, 0)`, f.Lock, f.Lock.columns(), f.Lock.holderValue(), list, set, counts)
 	settings := writing()
 	settings["max_execution_time"] = f.executionTime()
-	return Query{Text: text, Args: append(f.Lock.claimArgs(f, holder), guardArgs...), Settings: settings, IDs: ids}
+	args := append(append(listArgs, f.Lock.claimArgs(f, holder)...), setArgs...)
+	args = append(append(args, seconds(f.Stale)), countsArgs...)
+	return Query{Text: text, Args: append(args, len(ids)), Settings: settings, IDs: external}
 }
 
 func (l LockTable) columns() string {
@@ -144,28 +154,23 @@ func (l LockTable) claimArgs(f Fence, holder string) []any {
 	return args
 }
 
-// Claims reads the live claims of the state_ids, without FINAL, the newest locked_at of each.
+// Claims reads the live claims of the state_ids, without FINAL: of a claim that was renewed, each row.
 // Columns: state_id String, lock_id String, locked_at Int64 (Unix seconds), holder String,
 // now Int64 (Unix milliseconds).
 func (l LockTable) Claims(ids []string, stale time.Duration) Query {
 	set, args, external := in(ids)
+	holder := "''"
+	if l.Holder {
+		holder = "holder"
+	}
 	return Query{
-		Text: fmt.Sprintf(`SELECT state_id, lock_id, toInt64(toUnixTimestamp(max(locked_at))), %s, toUnixTimestamp64Milli(now64(3))
+		Text: fmt.Sprintf(`SELECT state_id, lock_id, toInt64(toUnixTimestamp(locked_at)), %s, toUnixTimestamp64Milli(now64(3))
 FROM %s
-WHERE state_id IN %s AND locked_at >= now() - ?
-GROUP BY state_id, lock_id
-ORDER BY state_id, lock_id`, l.holderColumn(), l, set),
+WHERE state_id IN %s AND locked_at >= now() - ?`, holder, l, set),
 		Args:     append(args, seconds(stale)),
 		Settings: reading(),
 		IDs:      external,
 	}
-}
-
-func (l LockTable) holderColumn() string {
-	if l.Holder {
-		return "max(holder)"
-	}
-	return "''"
 }
 
 // A DeleteMode is how a Release deletes.
@@ -210,11 +215,14 @@ func (l LockTable) BreakText(stateID, lockID string) string {
 	return fmt.Sprintf("DELETE FROM %s WHERE state_id = %s AND lock_id = %s", l, quote(stateID), quote(lockID))
 }
 
-// AllClaims reads the claims of one state_id, or of all of them if it is nil, stale ones included.
-// Columns: as [LockTable.Claims].
+// AllClaims reads the claims of one state_id, or of all of them if it is nil, stale ones included, and the newest
+// locked_at of each; sorted. Columns: as [LockTable.Claims].
 func (l LockTable) AllClaims(stateID *string) Query {
 	q := Query{Settings: reading()}
-	where := ""
+	where, holder := "", "''"
+	if l.Holder {
+		holder = "max(holder)"
+	}
 	if stateID != nil {
 		where = "WHERE state_id = ?\n"
 		q.Args = []any{*stateID}
@@ -222,7 +230,7 @@ func (l LockTable) AllClaims(stateID *string) Query {
 	q.Text = fmt.Sprintf(`SELECT state_id, lock_id, toInt64(toUnixTimestamp(max(locked_at))), %s, toUnixTimestamp64Milli(now64(3))
 FROM %s
 %sGROUP BY state_id, lock_id
-ORDER BY state_id, lock_id`, l.holderColumn(), l, where)
+ORDER BY state_id, lock_id`, holder, l, where)
 	return q
 }
 

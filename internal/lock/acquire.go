@@ -1,9 +1,11 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -159,7 +161,7 @@ func (c *claim) read(ctx context.Context, timeout time.Duration) (sighting, erro
 	st.Timeout = timeout
 	at := time.Now()
 	rows, err := c.locker.rows(ctx, st)
-	return sighting{rows: rows, at: at}, err
+	return sighting{rows: newest(rows), at: at}, err
 }
 
 // readTimeout bounds a reading while the lock is held: what comes later is of no use.
@@ -181,6 +183,14 @@ func (l *Locker) rows(ctx context.Context, st chconn.Statement) ([]row, error) {
 		return nil
 	})
 	return rows, err
+}
+
+// newest leaves one row of each claim, the one that was renewed last, sorted.
+func newest(rows []row) []row {
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(strings.Compare(a.stateID, b.stateID), strings.Compare(a.lockID, b.lockID), b.lockedAt.Compare(a.lockedAt))
+	})
+	return slices.CompactFunc(rows, func(a, b row) bool { return a.stateID == b.stateID && a.lockID == b.lockID })
 }
 
 // A sight is what a claimant sees of the live claims on its state_ids.

@@ -119,9 +119,11 @@ func (f fixture) write(version, seen uint64, ids ...string) lock.Write {
 		return chconn.Statement{Operation: "test", Text: q.Text, Args: q.Args, Settings: q.Settings, External: external}
 	}
 	return lock.Write{
-		Insert: func(fence chsql.Fence) chconn.Statement { return statement(f.state.Write(fence, ids), incoming) },
-		Verify: func(fence chsql.Fence) chconn.Statement { return statement(f.state.Verify(fence, ids, version)) },
-		Rows:   uint64(len(ids)),
+		Insert: func(fence chsql.Fence) chconn.Statement { return statement(f.state.Write(fence, ids, seen), incoming) },
+		Verify: func(fence chsql.Fence) chconn.Statement {
+			return statement(f.state.Verify(fence, ids, version), incoming)
+		},
+		Rows: uint64(len(ids)),
 	}
 }
 

@@ -21,8 +21,7 @@ type Write struct {
 	// Insert makes the INSERT: it must write all its rows or nothing, and refuse with error 395 and one of
 	// chsql's markers.
 	Insert func(chsql.Fence) chconn.Statement
-	// Verify makes a SELECT of one row: the fence's state, how many state_ids are not written yet, and how
-	// many rows are newer; see chsql.StateTable.Verify.
+	// Verify makes the SELECT that tells what became of it; see chsql.StateTable.Verify.
 	Verify func(chsql.Fence) chconn.Statement
 	// Rows is how many rows the INSERT has to write, one for each state_id.
 	Rows uint64
@@ -140,11 +139,17 @@ func (c *claim) refusal(ctx context.Context) error {
 
 // A verdict is what Verify reads.
 type verdict struct {
-	fence           uint8
-	missing, beyond uint64
+	// claimed and written count the state_ids on which our claim and our rows are.
+	claimed, written uint64
+	// rivals are live claims of others, and newer the state_ids with a row that is not older than ours.
+	rivals, newer uint64
+	// rows is how many there should be.
+	rows uint64
 }
 
-func (v verdict) stored() bool { return v.missing == 0 && v.beyond == 0 }
+func (v verdict) stored() bool     { return v.written == v.rows && v.newer == 0 }
+func (v verdict) nothing() bool    { return v.written == 0 && v.newer == 0 }
+func (v verdict) claimsLost() bool { return v.claimed != v.rows }
 
 // verify reads back a write that was acknowledged, until no rival is in sight.
 func (c *claim) verify(caller context.Context, w Write, deadline time.Time) error {
@@ -158,10 +163,10 @@ func (c *claim) verify(caller context.Context, w Write, deadline time.Time) erro
 			return &UncertainError{Reason: "the write was acknowledged, but could not be read back", Err: err}
 		case !v.stored():
 			return &UncertainError{Reason: "the write was acknowledged, but is not what is stored now"}
-		case v.fence == chsql.FenceHolds:
-			return nil
-		case v.fence == chsql.FenceLost:
+		case v.claimsLost():
 			return &UncertainError{Reason: "the lock was lost while the write was under way", Err: c.lose(ctx, "its claim was gone after a write")}
+		case v.rivals == 0:
+			return nil
 		case time.Now().After(deadline), caller.Err() != nil && time.Since(start) > 2*c.locker.options.Settle:
 			return &UncertainError{Reason: "another client's claim turned up beside the write and did not go"}
 		}
@@ -188,7 +193,7 @@ func (c *claim) settle(caller context.Context, w Write, queryID string, cause er
 		switch {
 		case readErr == nil && v.stored():
 			return c.verify(caller, w, deadline)
-		case readErr == nil && v.missing == w.Rows && v.beyond == 0 && ended:
+		case readErr == nil && v.nothing() && ended:
 			if noAnswer && caller.Err() == nil {
 				return errAgain
 			}
@@ -203,8 +208,20 @@ func (c *claim) settle(caller context.Context, w Write, queryID string, cause er
 	}
 }
 
-func (c *claim) verdict(ctx context.Context, w Write) (v verdict, err error) {
-	st := w.Verify(c.fence)
-	err = c.locker.db.Query(ctx, st, func(r chconn.Row) error { return r.Scan(&v.fence, &v.missing, &v.beyond) })
+func (c *claim) verdict(ctx context.Context, w Write) (verdict, error) {
+	v := verdict{rows: w.Rows}
+	err := c.locker.db.Query(ctx, w.Verify(c.fence), func(r chconn.Row) error {
+		var (
+			kind         uint8
+			ours, others uint64
+		)
+		err := r.Scan(&kind, &ours, &others)
+		if kind == chsql.VerifyFence {
+			v.claimed, v.rivals = ours, others
+		} else {
+			v.written, v.newer = ours, others
+		}
+		return err
+	})
 	return v, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
@@ -42,117 +43,225 @@ type change struct {
 	completed, partial *string
 }
 
-// outcome is a Written, and whether nothing had to be written.
+// A task is one entry that a write is about. Decide says what is to become of it, given what is stored; it may be
+// asked again, if a pipeline wrote meanwhile.
+type task struct {
+	id     string
+	decide func(stored) (change, error)
+}
+
+// An outcome is what became of a task: its error, or what is stored now, and whether nothing had to be written.
 type outcome struct {
 	Written
 	unwritten bool
+	err       error
 }
 
 // rereads bounds how often a write starts again because a pipeline, which nothing fences, wrote meanwhile.
 const rereads = 5
 
-// writeOne changes one entry under its lock: it reads what is stored, asks decide what is to become of it,
-// and writes that, unless something newer is stored by then.
-func (s *Store) writeOne(ctx context.Context, at Address, operation string, decide func(stored) (change, error)) (result outcome, err error) {
-	table, err := s.lockable(ctx, at.table())
+// writeOne changes one entry under its lock.
+func (s *Store) writeOne(ctx context.Context, at Address, operation string, decide func(stored) (change, error)) (outcome, error) {
+	outcomes, err := s.write(ctx, at.table(), operation, []task{{at.StateID, decide}}, false)
 	if err != nil {
 		return outcome{}, err
 	}
-	err = s.locker.Do(ctx, table.lock, []string{at.StateID}, func(ctx context.Context, held *lock.Held) error {
+	return outcomes[0], outcomes[0].err
+}
+
+// write changes entries of one table under one lock of them all: it reads what is stored, asks each task what is
+// to become of it, and writes that as one INSERT, unless something newer is stored by then. The outcomes are in
+// the order of the tasks, whose ids must differ.
+//
+// A task that refuses has that error in its outcome, and the others are written; together, one that refuses keeps
+// all from being written. An error instead of outcomes is about all of them, and nothing was written.
+func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tasks []task, together bool) (outcomes []outcome, err error) {
+	table, err := s.lockable(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.id
+	}
+	err = s.locker.Do(ctx, table.lock, ids, func(ctx context.Context, held *lock.Held) error {
 		for attempt := 1; ; attempt++ {
-			now, err := s.newest(ctx, table, at, operation)
+			found, err := s.newest(ctx, table, ids, operation)
 			if err != nil {
 				return err
 			}
-			next, err := decide(now)
-			if err != nil {
-				return err
-			}
-			if next.none {
-				result = outcome{Written: Written{Entry: now.entry}, unwritten: true}
+			w := batch{table: table, operation: operation, outcomes: make([]outcome, len(tasks))}
+			refused := w.plan(tasks, found)
+			outcomes = w.outcomes
+			if len(w.rows) == 0 || refused && together {
 				return nil
 			}
-			result, err = s.put(ctx, table, at, operation, held, now, next)
-			if !errors.Is(err, lock.ErrMoved) || attempt == rereads {
+			if err = s.put(ctx, held, &w); !errors.Is(err, lock.ErrMoved) || attempt == rereads {
 				return err
 			}
 		}
 	})
 	var unreleased *lock.ReleaseError
 	if errors.As(err, &unreleased) {
-		result.Unreleased, err = unreleased, nil
+		for i := range outcomes {
+			outcomes[i].Unreleased = unreleased
+		}
+		err = nil
 	}
 	if err != nil {
-		return outcome{}, s.tableGone(ctx, at.table(), err)
+		return nil, s.tableGone(ctx, at, err)
 	}
-	return result, nil
+	return outcomes, nil
 }
 
-// newest reads what is stored of an entry, until both halves of the reading agree.
-func (s *Store) newest(ctx context.Context, table resolved, at Address, operation string) (stored, error) {
+// newest reads what is stored of the entries, until both halves of the reading agree.
+func (s *Store) newest(ctx context.Context, table resolved, ids []string, operation string) (map[string]stored, error) {
+	var torn string
 	for range rereads {
-		found, err := query(ctx, s, statement(operation+".newest", table.state.Newest([]string{at.StateID})), scanStored)
+		found, err := s.readNewest(ctx, table, ids, operation)
 		if err != nil {
-			return stored{}, err
+			return nil, err
 		}
-		if len(found) == 1 && found[0].consistent() {
-			return found[0], nil
+		i := slices.IndexFunc(ids, func(id string) bool { return !found[id].consistent() })
+		if i < 0 {
+			return found, nil
 		}
+		torn = ids[i]
 	}
-	return stored{}, fmt.Errorf("%s: entry %s is written all the time by a client that holds no lock", operation, at)
+	return nil, fmt.Errorf("%s: state_id %q in %s is written all the time by a client that holds no lock", operation, torn, table.state)
 }
 
-func scanStored(r chconn.Row) (now stored, err error) {
-	var (
-		live    uint8
-		updated int64
-		micros  int64
-	)
-	err = r.Scan(&now.entry.StateID, &now.newest, &now.buried, &live, &now.entry.Version,
-		&now.entry.Completed, &now.entry.Partial, &updated, &micros)
-	now.live, now.now = live == 1, uint64(micros)
-	now.entry.UpdatedAt = time.UnixMilli(updated).UTC()
-	return now, err
+// readNewest puts together the rows of chsql.StateTable.Newest.
+func (s *Store) readNewest(ctx context.Context, table resolved, ids []string, operation string) (map[string]stored, error) {
+	found := make(map[string]stored, len(ids))
+	var now uint64
+	err := s.db.Query(ctx, statement(operation+".newest", table.state.Newest(ids)), func(r chconn.Row) error {
+		var (
+			kind            uint8
+			entry           Entry
+			version, buried uint64
+			micros          int64
+		)
+		if err := r.Scan(&kind, &entry.StateID, &version, &buried, &entry.Completed, &entry.Partial, &micros); err != nil {
+			return err
+		}
+		one := found[entry.StateID]
+		switch kind {
+		case chsql.NewestClock:
+			now = uint64(micros)
+			return nil
+		case chsql.NewestStored:
+			one.newest, one.buried = version, buried
+		case chsql.NewestLive:
+			entry.Version, entry.UpdatedAt = version, time.UnixMicro(micros).UTC()
+			one.entry, one.live = entry, true
+		}
+		found[entry.StateID] = one
+		return nil
+	})
+	for _, id := range ids {
+		one := found[id]
+		one.now, one.entry.StateID = now, id
+		found[id] = one
+	}
+	return found, err
 }
 
-// put writes the next version of an entry over what was read.
-func (s *Store) put(ctx context.Context, table resolved, at Address, operation string, held *lock.Held, now stored, next change) (outcome, error) {
-	stamp, err := now.stamp()
-	if err != nil {
-		return outcome{}, fmt.Errorf("%s: entry %s: %w", operation, at, err)
+// A batch is one INSERT of several entries.
+type batch struct {
+	table     resolved
+	operation string
+	// outcomes are those of all tasks; rows are the ones that are written.
+	outcomes []outcome
+	rows     []row
+}
+
+// A row is the next version of an entry.
+type row struct {
+	// task is the index of its task.
+	task int
+	Entry
+	deleted bool
+	// seen is the newest version that was stored; ahead is how far ours lies ahead of the server's clock.
+	seen  uint64
+	ahead time.Duration
+}
+
+// plan asks the tasks what is to be written. It reports whether one of them refused.
+func (w *batch) plan(tasks []task, found map[string]stored) (refused bool) {
+	for i, t := range tasks {
+		now := found[t.id]
+		next, err := t.decide(now)
+		var stamp uint64
+		if err == nil && !next.none {
+			stamp, err = now.stamp()
+		}
+		switch {
+		case err != nil:
+			w.outcomes[i].err, refused = err, true
+		case next.none:
+			w.outcomes[i] = outcome{Written: Written{Entry: now.entry}, unwritten: true}
+		default:
+			w.rows = append(w.rows, row{
+				task: i,
+				Entry: Entry{
+					StateID:   t.id,
+					Completed: next.completed,
+					Partial:   next.partial,
+					Version:   stamp,
+					UpdatedAt: time.UnixMicro(int64(stamp)).UTC().Truncate(time.Millisecond),
+				},
+				deleted: next.deleted,
+				seen:    now.newest,
+				ahead:   time.Duration(stamp-now.now) * time.Microsecond,
+			})
+		}
 	}
-	if size := payloadSize(next.completed) + payloadSize(next.partial); size > maxPayload {
-		return outcome{}, fmt.Errorf("%s: entry %s has %d bytes, but the server stores at most %d as one block", operation, at, size, maxPayload)
+	return refused
+}
+
+// put writes the rows of a batch over what was read.
+func (s *Store) put(ctx context.Context, held *lock.Held, w *batch) error {
+	size := 0
+	for _, r := range w.rows {
+		size += payloadSize(r.Completed) + payloadSize(r.Partial)
 	}
-	entry := Entry{
-		StateID:   at.StateID,
-		Completed: next.completed,
-		Partial:   next.partial,
-		Version:   stamp,
-		UpdatedAt: time.UnixMicro(int64(stamp)).UTC().Truncate(time.Millisecond),
+	if size > maxPayload || len(w.rows) > chsql.MaxBlockRows {
+		return fmt.Errorf("%s: %d entries of %s with %d bytes, but the server stores at most %d bytes and %d entries as one block",
+			w.operation, len(w.rows), w.table.state, size, maxPayload, chsql.MaxBlockRows)
 	}
-	ids := []string{at.StateID}
-	err = held.Write(ctx, lock.Write{
+	ids := make([]string, len(w.rows))
+	for i, r := range w.rows {
+		ids[i] = r.StateID
+	}
+	err := held.Write(ctx, lock.Write{
 		Insert: func(f chsql.Fence) chconn.Statement {
-			return statement(operation+".write", table.state.Write(f, ids), incoming(entry, next.deleted, now.newest))
+			return statement(w.operation+".write", w.table.state.Write(f, ids, w.rows[0].seen), w.incoming())
 		},
 		Verify: func(f chsql.Fence) chconn.Statement {
-			return statement(operation+".verify", table.state.Verify(f, ids, stamp))
+			q := w.table.state.Verify(f, ids, w.rows[0].Version)
+			if len(ids) == 1 {
+				return statement(w.operation+".verify", q)
+			}
+			return statement(w.operation+".verify", q, w.stamps())
 		},
-		Rows: 1,
+		Rows: uint64(len(ids)),
 	})
 	var uncertain *lock.UncertainError
 	if errors.As(err, &uncertain) {
-		return outcome{}, s.uncertain(ctx, table, at, stamp, uncertain)
+		s.uncertain(ctx, w, ids, uncertain)
+		return nil
 	}
 	if err != nil {
-		return outcome{}, err
+		return err
 	}
-	result := outcome{Written: Written{Entry: entry}}
-	if ahead := time.Duration(stamp-now.now) * time.Microsecond; ahead > time.Second {
-		result.Ahead = ahead
+	for _, r := range w.rows {
+		w.outcomes[r.task] = outcome{Written: Written{Entry: r.Entry}}
+		if r.ahead > time.Second {
+			w.outcomes[r.task].Ahead = r.ahead
+		}
 	}
-	return result, nil
+	return nil
 }
 
 // maxPayload is how many bytes of payload one write may carry: beyond a block, an INSERT is not atomic.
@@ -177,22 +286,22 @@ func (s stored) stamp() (uint64, error) {
 	return max(s.now, s.newest+1), nil
 }
 
-// uncertain looks up what is stored now, for the error of a write of which nobody can say what became of it.
-func (s *Store) uncertain(ctx context.Context, table resolved, at Address, stamp uint64, cause error) error {
-	result := &UncertainError{Address: at, Stamp: stamp, Err: cause}
-	if now, err := s.newest(context.WithoutCancel(ctx), table, at, "entry.uncertain"); err == nil {
-		result.Stored = now.newest
+// uncertain looks up what is stored now, for the errors of a write of which nobody can say what became of it.
+func (s *Store) uncertain(ctx context.Context, w *batch, ids []string, cause error) {
+	found, err := s.readNewest(context.WithoutCancel(ctx), w.table, ids, "entry.uncertain")
+	for _, r := range w.rows {
+		at := Address{Database: w.table.state.Database, Table: w.table.state.Name, StateID: r.StateID}
+		result := &UncertainError{Address: at, Stamp: r.Version, Err: cause}
+		if err == nil {
+			result.Stored = found[r.StateID].newest
+		}
+		w.outcomes[r.task].err = result
 	}
-	return result
 }
 
-// incoming carries the row of a write; see chsql.StateTable.Write.
-func incoming(e Entry, deleted bool, seen uint64) chconn.Table {
-	var isDeleted uint8
-	if deleted {
-		isDeleted = 1
-	}
-	return chconn.Table{
+// incoming carries the rows of a batch; see chsql.StateTable.Write.
+func (w *batch) incoming() chconn.Table {
+	table := chconn.Table{
 		Name: chsql.Incoming,
 		Columns: []chconn.Column{
 			{Name: "state_id", Type: "String"},
@@ -203,6 +312,27 @@ func incoming(e Entry, deleted bool, seen uint64) chconn.Table {
 			{Name: "is_deleted", Type: "UInt8"},
 			{Name: "seen", Type: "UInt64"},
 		},
-		Rows: [][]any{{e.StateID, e.Partial, e.Completed, e.UpdatedAt, e.Version, isDeleted, seen}},
+		Rows: make([][]any, len(w.rows)),
 	}
+	for i, r := range w.rows {
+		var isDeleted uint8
+		if r.deleted {
+			isDeleted = 1
+		}
+		table.Rows[i] = []any{r.StateID, r.Partial, r.Completed, r.UpdatedAt, r.Version, isDeleted, r.seen}
+	}
+	return table
+}
+
+// stamps are the columns of incoming that the verification needs.
+func (w *batch) stamps() chconn.Table {
+	table := chconn.Table{
+		Name:    chsql.Incoming,
+		Columns: []chconn.Column{{Name: "state_id", Type: "String"}, {Name: "version", Type: "UInt64"}},
+		Rows:    make([][]any, len(w.rows)),
+	}
+	for i, r := range w.rows {
+		table.Rows[i] = []any{r.StateID, r.Version}
+	}
+	return table
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -136,10 +137,10 @@ func (w *groupWrite) run(ctx context.Context, held *lock.Held, group []string) e
 	}
 	return held.Write(ctx, lock.Write{
 		Insert: func(f chsql.Fence) chconn.Statement {
-			return query("entry.update.write", w.group.state.Write(f, group), w.incoming())
+			return query("entry.update.write", w.group.state.Write(f, group, rows[0].seen), w.incoming())
 		},
 		Verify: func(f chsql.Fence) chconn.Statement {
-			return query("entry.update.verify", w.group.state.Verify(f, group, w.version))
+			return query("entry.update.verify", w.group.state.Verify(f, group, w.version), w.incoming())
 		},
 		Rows: uint64(len(rows)),
 	})
@@ -157,28 +158,48 @@ func query(operation string, q chsql.Query, tables ...chconn.Table) chconn.State
 	return chconn.Statement{Operation: operation, Text: q.Text, Args: q.Args, Settings: q.Settings, External: tables}
 }
 
-func (w *groupWrite) read(ctx context.Context, group []string) (rows []groupRow, err error) {
-	err = w.db.Query(ctx, query("entry.update.newest", w.group.state.Newest(group)), func(r chconn.Row) error {
+func (w *groupWrite) read(ctx context.Context, group []string) ([]groupRow, error) {
+	rows := make(map[string]groupRow, len(group))
+	live := make(map[string]uint64, len(group))
+	err := w.db.Query(ctx, query("entry.update.newest", w.group.state.Newest(group)), func(r chconn.Row) error {
 		var (
-			row                groupRow
-			buried, version    uint64
-			live               uint8
+			kind               uint8
+			id                 string
+			version, buried    uint64
 			completed, partial *string
-			updated, now       int64
+			micros             int64
 		)
-		if err := r.Scan(&row.counter, &row.seen, &buried, &live, &version, &completed, &partial, &updated, &now); err != nil {
+		if err := r.Scan(&kind, &id, &version, &buried, &completed, &partial, &micros); err != nil {
 			return err
 		}
-		if version != row.seen || completed == nil {
-			return fmt.Errorf("counter %s was written while it was read", row.counter) // by a peer that is late
+		row := rows[id]
+		switch kind {
+		case chsql.NewestClock:
+			w.version = max(w.version, uint64(micros))
+			return nil
+		case chsql.NewestStored:
+			row.counter, row.seen = id, version
+			w.version = max(w.version, version+1)
+		case chsql.NewestLive:
+			if completed == nil {
+				return fmt.Errorf("counter %s is empty", id)
+			}
+			value, err := parseTally(*completed)
+			if err != nil {
+				return err
+			}
+			live[id] = version
+			row.parent, row.value = value.Last, value.next(w.group.spec.Label, w.token).JSON()
 		}
-		value, err := parseTally(*completed)
-		row.parent, row.value = value.Last, value.next(w.group.spec.Label, w.token).JSON()
-		w.version = max(w.version, uint64(now), row.seen+1)
-		rows = append(rows, row)
-		return err
+		rows[id] = row
+		return nil
 	})
-	return rows, err
+	for id, row := range rows {
+		if live[id] != row.seen {
+			return nil, errors.Join(err, fmt.Errorf("counter %s was written while it was read", id)) // by a peer that is late
+		}
+	}
+	return slices.Collect(maps.Values(rows)), err
 }
 
 // incoming are the rows of the write; see chsql.StateTable.Write.
