@@ -11,6 +11,8 @@ type Filter struct {
 	Glob string
 	// After and Before are Unix milliseconds, which updated_at has to lie between, both excluded. Nil is no bound.
 	After, Before *int64
+	// Limit is how many entries there are at most, the first ones. Zero is no limit.
+	Limit int
 }
 
 // List reads the live entries that a filter lets through, in the order of their state_ids. The filters are on what
@@ -24,11 +26,15 @@ func (t StateTable) List(f Filter) Query {
 	if f.Before != nil {
 		where, args = append(where, "toUnixTimestamp64Milli(updated_at) < ?"), append(args, *f.Before)
 	}
+	limit := ""
+	if f.Limit > 0 {
+		limit, args = "\nLIMIT ?", append(args, f.Limit)
+	}
 	return Query{
-		Text: fmt.Sprintf(`SELECT state_id, completed_state, partial_state, version, updated_at
+		Text: fmt.Sprintf(`SELECT state_id, completed_state, partial_state, %s, updated_at
 FROM %s FINAL
 WHERE %s
-ORDER BY state_id`, t, strings.Join(where, " AND ")),
+ORDER BY state_id%s`, t.Layout.version, t, strings.Join(where, " AND "), limit),
 		Args:     args,
 		Settings: reading(),
 	}

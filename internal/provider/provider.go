@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -31,6 +32,7 @@ var (
 	_ provider.ProviderWithActions            = (*Provider)(nil)
 	_ provider.ProviderWithEphemeralResources = (*Provider)(nil)
 	_ provider.ProviderWithFunctions          = (*Provider)(nil)
+	_ provider.ProviderWithListResources      = (*Provider)(nil)
 	_ provider.ProviderWithValidateConfig     = (*Provider)(nil)
 )
 
@@ -112,6 +114,11 @@ func (p *Provider) DataSources(context.Context) []func() datasource.DataSource {
 // EphemeralResources lists the ephemeral resources.
 func (p *Provider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{NewLockEphemeralResource}
+}
+
+// ListResources lists the resources that Terraform can query.
+func (p *Provider) ListResources(context.Context) []func() list.ListResource {
+	return []func() list.ListResource{NewEntryListResource}
 }
 
 // Functions lists the functions. They are pure, and work without a configured provider.

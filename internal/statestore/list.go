@@ -15,6 +15,8 @@ type Filter struct {
 	// UpdatedAfter and UpdatedBefore are instants that updated_at has to lie between, both excluded. The zero time is
 	// no bound.
 	UpdatedAfter, UpdatedBefore time.Time
+	// Limit is how many entries are returned at most, the first ones. Zero is no limit.
+	Limit int
 }
 
 // List returns the live entries of a table that a filter lets through, in the order of their state_ids; none is no
@@ -33,7 +35,7 @@ func (s *Store) List(ctx context.Context, database, name string, filter Filter) 
 
 // query rounds the bounds to the milliseconds that updated_at has, such that no entry changes sides.
 func (f Filter) query() chsql.Filter {
-	q := chsql.Filter{Glob: f.Pattern}
+	q := chsql.Filter{Glob: f.Pattern, Limit: f.Limit}
 	if !f.UpdatedAfter.IsZero() {
 		after := f.UpdatedAfter.UnixMilli()
 		q.After = &after

@@ -169,6 +169,11 @@ func TestListUpdated(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 			}
 		}
+		for limit, want := range map[int]string{0: "early late moved noon", 1: "early", 3: "early late moved", 4: "early late moved noon", 9: "early late moved noon"} {
+			if got := strings.Join(ids(t, s, at, statestore.Filter{Pattern: "*", Limit: limit}), " "); got != want {
+				t.Errorf("limit %d: got %q, want %q", limit, got, want)
+			}
+		}
 		entries, err := s.List(t.Context(), at.Database, at.Table, statestore.Filter{Pattern: "noon"})
 		if err != nil || len(entries) != 1 || !entries[0].UpdatedAt.Equal(noon) || entries[0].Version != 1 || *entries[0].Completed != "{}" {
 			t.Errorf("got %+v, %v", entries, err)
