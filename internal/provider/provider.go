@@ -108,7 +108,7 @@ func (p *Provider) Resources(context.Context) []func() resource.Resource {
 
 // DataSources lists the data sources.
 func (p *Provider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{NewEntryDataSource, NewEntriesDataSource, NewLocksDataSource}
+	return []func() datasource.DataSource{NewEntryDataSource, NewEntriesDataSource, NewLocksDataSource, NewTableDataSource}
 }
 
 // EphemeralResources lists the ephemeral resources.
