@@ -28,8 +28,10 @@ const (
 	CodeWrongPassword        int32 = 193
 	CodeRequiredPassword     int32 = 194
 	CodeTooManyQueries       int32 = 202
+	CodeAborted              int32 = 236
 	CodeTooManyParts         int32 = 252
 	CodeSupportDisabled      int32 = 344
+	CodeCannotOptimize       int32 = 388
 	CodeQueryWasCancelled    int32 = 394
 	CodeThrowIf              int32 = 395
 	CodeSettingConstraint    int32 = 452
@@ -49,8 +51,10 @@ var codeNames = map[int32]string{
 	CodeWrongPassword:        "WRONG_PASSWORD",
 	CodeRequiredPassword:     "REQUIRED_PASSWORD",
 	CodeTooManyQueries:       "TOO_MANY_SIMULTANEOUS_QUERIES",
+	CodeAborted:              "ABORTED",
 	CodeTooManyParts:         "TOO_MANY_PARTS",
 	CodeSupportDisabled:      "SUPPORT_IS_DISABLED",
+	CodeCannotOptimize:       "CANNOT_ASSIGN_OPTIMIZE",
 	CodeQueryWasCancelled:    "QUERY_WAS_CANCELLED",
 	CodeThrowIf:              "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO",
 	CodeSettingConstraint:    "SETTING_CONSTRAINT_VIOLATION",

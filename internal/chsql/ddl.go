@@ -57,6 +57,19 @@ func (t Table) ResetSettings(names []string) Query {
 	return Query{Text: fmt.Sprintf("ALTER TABLE %s RESET SETTING %s", t, strings.Join(quoted, ", "))}
 }
 
+// Optimize merges all parts of a table into one, and is an error where the server does not do it. Cleanup also
+// removes tombstones for good; it needs the table's setting [CleanupSetting].
+func (t Table) Optimize(cleanup bool) Query {
+	text := fmt.Sprintf("OPTIMIZE TABLE %s FINAL", t)
+	if cleanup {
+		text += " CLEANUP"
+	}
+	return Query{Text: text, Settings: map[string]string{"optimize_throw_if_noop": "1"}}
+}
+
+// CleanupSetting is the MergeTree setting, off by default, with which tombstones may be removed.
+const CleanupSetting = "allow_experimental_replacing_merge_with_cleanup"
+
 // Drop drops a table and waits until it is gone.
 func (t Table) Drop() Query {
 	return Query{Text: fmt.Sprintf("DROP TABLE IF EXISTS %s SYNC", t)}

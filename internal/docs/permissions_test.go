@@ -29,6 +29,7 @@ var permissions = []struct {
 	{"rename tables", []int{2}, renameTable},
 	{"create the database", []int{2}, createDatabase},
 	{"look at the table", nil, lookAtTable},
+	{"optimize the table", []int{6}, optimizeTable},
 	{"look at locks", nil, lookAtLocks},
 	{"hold locks", nil, holdLock},
 	{"break a lock", nil, breakLock},
@@ -108,6 +109,11 @@ func createAndDrop(ctx context.Context, s *statestore.Store, spec statestore.Tab
 
 func lookAtTable(ctx context.Context, s *statestore.Store, database, _ string) error {
 	_, err := s.Health(ctx, statestore.TableIdentity{Database: database, Name: "state"})
+	return err
+}
+
+func optimizeTable(ctx context.Context, s *statestore.Store, database, _ string) error {
+	_, _, err := s.Optimize(ctx, statestore.TableIdentity{Database: database, Name: "state"}, false)
 	return err
 }
 

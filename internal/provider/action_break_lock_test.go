@@ -6,10 +6,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// breakLock invokes the action as Terraform 1.14 does, and returns its progress messages and what it says at its end.
-func (s served) breakLock(t *testing.T, config attrs) (progress []string, diagnostics []*tfprotov6.Diagnostic) {
+// invoke invokes an action as Terraform 1.14 does, and returns its progress messages and what it says at its end.
+func (s served) invoke(t *testing.T, name string, config attrs) (progress []string, diagnostics []*tfprotov6.Diagnostic) {
 	t.Helper()
-	const name = "clickhousestate_break_lock"
 	server, ok := s.ProviderServer.(tfprotov6.ActionServer)
 	if !ok {
 		t.Fatal("the provider serves no actions")
@@ -69,7 +68,7 @@ func TestBreakLock(t *testing.T) {
 			"no lock_id":  {attrs{"state_id": "dev:a", "lock_id": ""}, []string{"string length must be at least 1"}},
 			"other table": {attrs{"state_id": "dev:a", "lock_id": foreignLockID, "table": "other"}, []string{"table " + s.database + "/other does not exist"}},
 		} {
-			progress, diagnostics := server.breakLock(t, tc.config)
+			progress, diagnostics := server.invoke(t, "clickhousestate_break_lock", tc.config)
 			expect(t, name, diagnostics, tc.want[0], tc.want[1:]...)
 			if len(progress) != 0 {
 				t.Errorf("%s: it says %q", name, progress)
@@ -79,7 +78,7 @@ func TestBreakLock(t *testing.T) {
 			t.Fatalf("claims are %v, want both", claims)
 		}
 
-		progress, diagnostics := server.breakLock(t, attrs{"state_id": "dev:a", "lock_id": foreignLockID})
+		progress, diagnostics := server.invoke(t, "clickhousestate_break_lock", attrs{"state_id": "dev:a", "lock_id": foreignLockID})
 		expect(t, "break", diagnostics, "")
 		if len(progress) != 1 || !refused(`Removed the lock of "dev:a" in table `+s.database+`/state: lock_id `+foreignLockID).MatchString(progress[0]) {
 			t.Errorf("it says %q", progress)

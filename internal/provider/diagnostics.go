@@ -94,6 +94,8 @@ func advise(a attempt, err error) string {
 		tableExists *statestore.TableExistsError
 		replaced    *statestore.TableReplacedError
 		tableBusy   *statestore.TableBusyError
+		noMerge     *statestore.NoMergeError
+		noCleanup   *statestore.NoCleanupError
 		noTable     *statestore.NoTableError
 		unfit       *statestore.UnfitError
 		newer       *statestore.MovedError
@@ -117,6 +119,14 @@ func advise(a attempt, err error) string {
 		return "Somebody has dropped or moved the table since the last refresh, and another one has its name. Nothing was changed. Run plan again to see what is there."
 	case errors.As(err, &tableBusy):
 		return "Nothing was changed, because somebody works with the table:\n\n" + describeClaims(tableBusy.Claims) + "\n\nWait until they are done and try again. A lock whose holder is dead is stale after 300 s."
+	case errors.As(err, &noMerge):
+		return "The server does not merge this table now. Merges may be stopped (SYSTEM START MERGES starts them again), the server may be ending, or another merge is under way: try again later. Nothing is lost; readers see the same with and without it."
+	case errors.As(err, &noCleanup):
+		if noCleanup.Layout != statestore.LayoutVersioned {
+			return "Leave cleanup out: in this layout a delete removes the rows at once."
+		}
+		return "The server refuses to remove tombstones unless the table allows it, since deleted bookmarks can come back then. Read what cleanup risks; if you want it all the same, apply this to the clickhousestate_table resource and try again:\n\n  settings = {\n    " +
+			noCleanup.Setting + " = \"1\"\n  }"
 	case errors.As(err, &noTable):
 		if noTable.Missing == "database" {
 			return "Create the database first, or let clickhousestate_table create it with create_database = true. If the name is wrong, look at database here and in the provider's configuration."

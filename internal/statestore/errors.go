@@ -143,3 +143,31 @@ func (e *TableBusyError) Error() string {
 	return fmt.Sprintf("table %s/%s is in use: %d lock(s) are held, the first of state_id %q by lock_id %s",
 		e.Database, e.Table, len(e.Claims), e.Claims[0].StateID, e.Claims[0].LockID)
 }
+
+// A NoMergeError says that the server does not merge the parts of a table now.
+type NoMergeError struct {
+	Database, Table string
+	Err             error
+}
+
+func (e *NoMergeError) Error() string {
+	return fmt.Sprintf("the parts of table %s/%s were not merged: %v", e.Database, e.Table, e.Err)
+}
+
+func (e *NoMergeError) Unwrap() error { return e.Err }
+
+// A NoCleanupError says why tombstones of a table may not be removed.
+type NoCleanupError struct {
+	Database, Table string
+	// Layout is the table's. Only versioned ones have tombstones.
+	Layout Layout
+	// Setting is the MergeTree setting that is missing, if the layout is right.
+	Setting string
+}
+
+func (e *NoCleanupError) Error() string {
+	if e.Layout != LayoutVersioned {
+		return fmt.Sprintf("table %s/%s has the layout %s, which has no tombstones", e.Database, e.Table, e.Layout)
+	}
+	return fmt.Sprintf("table %s/%s does not have the setting %s = 1", e.Database, e.Table, e.Setting)
+}
