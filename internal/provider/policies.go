@@ -56,7 +56,7 @@ var (
 	}
 	rewindPolicies = choice[rewindPolicy]{
 		{rewindWarn, "the plan warns, with a line for each value that would go back and each bookmark that would vanish"},
-		{rewindError, "the plan fails, with the same lines"},
+		{rewindError, "the plan fails, with the same lines; also one with `-replace`, where Terraform drops warnings"},
 		{rewindAllow, "nothing is said"},
 	}
 )

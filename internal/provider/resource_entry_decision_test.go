@@ -1,12 +1,9 @@
 package provider
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
 )
 
 // What a test of the decision table does with an entry.
@@ -236,55 +233,14 @@ func (d decision) check(t *testing.T, action string, said map[string]string, liv
 	}
 }
 
-// succeeds runs Terraform, which must succeed, and returns what it printed.
-func succeeds(t *testing.T, w *acctest.Workspace, args ...string) string {
-	t.Helper()
-	output, code := w.Run(t, args...)
-	if code != 0 {
-		t.Fatalf("terraform %s ended with %d:\n%s", strings.Join(args, " "), code, output)
-	}
-	return output
-}
-
-// plannedActions returns the actions of the plan in tfplan by address.
-func plannedActions(t *testing.T, w *acctest.Workspace) map[string]string {
-	t.Helper()
-	output := succeeds(t, w, "show", "-json", "tfplan")
-	_, document, _ := strings.Cut(output, "{") // a warning may come first
-	var plan struct {
-		Changes []struct {
-			Address string
-			Change  struct{ Actions []string }
-		} `json:"resource_changes"`
-	}
-	if err := json.Unmarshal([]byte("{"+document), &plan); err != nil {
-		t.Fatalf("read the plan: %v\n%s", err, output)
-	}
-	actions := map[string]string{}
-	for _, change := range plan.Changes {
-		actions[change.Address] = strings.Join(change.Change.Actions, " ")
-	}
-	return actions
-}
-
 // diagnosed returns the diagnostics that Terraform printed with -json, by the decisions that they are about.
 func diagnosed(t *testing.T, output string) map[string]string {
 	t.Helper()
 	said := map[string]string{}
-	for line := range strings.Lines(output) {
-		var message struct {
-			Diagnostic struct{ Severity, Summary, Detail string }
-		}
-		if !strings.Contains(line, `"type":"diagnostic"`) {
-			continue
-		}
-		if err := json.Unmarshal([]byte(line), &message); err != nil {
-			t.Fatalf("read a diagnostic: %v\n%s", err, line)
-		}
-		what := message.Diagnostic
+	for _, what := range diagnostics(t, output) {
 		for _, d := range decisions {
 			if quoted := fmt.Sprintf("%q", d.key()); strings.Contains(what.Summary+what.Detail, quoted) {
-				said[d.key()] += fmt.Sprintf("%s: %s: %s\n", what.Severity, what.Summary, what.Detail)
+				said[d.key()] += what.String() + "\n"
 			}
 		}
 	}

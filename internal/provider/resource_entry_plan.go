@@ -134,7 +134,8 @@ func (r *entryResource) planUpdate(ctx context.Context, config entryResourceMode
 	plan.rewind(state.MergedState).addWrite(diags)
 }
 
-// planReplace says what the destroy and create of one entry, which -replace asks for, would set back.
+// planReplace says what the destroy and create of one entry, which -replace asks for, would set back. Terraform shows the
+// errors of this second plan, and drops its warnings.
 func (r *entryResource) planReplace(ctx context.Context, plan entryResourceModel, diags *diag.Diagnostics) {
 	if r.store == nil {
 		return

@@ -1,9 +1,11 @@
 package provider
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -77,5 +79,66 @@ func signal(t *testing.T, what os.Signal, to ...*os.Process) {
 		if err := process.Signal(what); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// succeeds runs Terraform, which must succeed, and returns what it printed.
+func succeeds(t *testing.T, w *acctest.Workspace, args ...string) string {
+	t.Helper()
+	output, code := w.Run(t, args...)
+	if code != 0 {
+		t.Fatalf("terraform %s ended with %d:\n%s", strings.Join(args, " "), code, output)
+	}
+	return output
+}
+
+// plannedActions returns the actions of the plan in tfplan by address.
+func plannedActions(t *testing.T, w *acctest.Workspace) map[string]string {
+	t.Helper()
+	output := succeeds(t, w, "show", "-json", "tfplan")
+	_, document, _ := strings.Cut(output, "{") // a warning may come first
+	var plan struct {
+		Changes []struct {
+			Address string
+			Change  struct{ Actions []string }
+		} `json:"resource_changes"`
+	}
+	if err := json.Unmarshal([]byte("{"+document), &plan); err != nil {
+		t.Fatalf("read the plan: %v\n%s", err, output)
+	}
+	actions := map[string]string{}
+	for _, change := range plan.Changes {
+		actions[change.Address] = strings.Join(change.Change.Actions, " ")
+	}
+	return actions
+}
+
+// A diagnostic is one that Terraform printed.
+type diagnostic struct{ Severity, Summary, Detail string }
+
+func (d diagnostic) String() string { return d.Severity + ": " + d.Summary + ": " + d.Detail }
+
+// diagnostics returns what Terraform printed with -json.
+func diagnostics(t *testing.T, output string) []diagnostic {
+	t.Helper()
+	var all []diagnostic
+	for line := range strings.Lines(output) {
+		if !strings.Contains(line, `"type":"diagnostic"`) {
+			continue
+		}
+		var message struct{ Diagnostic diagnostic }
+		if err := json.Unmarshal([]byte(line), &message); err != nil {
+			t.Fatalf("read a diagnostic: %v\n%s", err, line)
+		}
+		all = append(all, message.Diagnostic)
+	}
+	return all
+}
+
+// matches fails unless a pattern is found in a text.
+func matches(t *testing.T, text, pattern string) {
+	t.Helper()
+	if !regexp.MustCompile(pattern).MatchString(text) {
+		t.Errorf("%s is not in\n%s", pattern, text)
 	}
 }
