@@ -177,7 +177,13 @@ func (r *entryResource) storedRow(ctx context.Context, plan, state entryResource
 
 // rewind is what a plan does to what the next run would use.
 func (m *entryResourceModel) rewind(stored payload) rewind {
-	return rewind{stateID: m.StateID.ValueString(), policy: rewindPolicies.of(m.OnRewind), stored: stored, planned: m.MergedState}
+	return rewind{
+		stateID: m.StateID.ValueString(),
+		policy:  rewindPolicies.of(m.OnRewind),
+		seed:    m.writePolicy() == policySeed,
+		stored:  stored,
+		planned: m.MergedState,
+	}
 }
 
 // addDestroyed says what the destroy of an entry would take from it.

@@ -16,6 +16,8 @@ const rewindLines = 20
 type rewind struct {
 	stateID string
 	policy  rewindPolicy
+	// seed says that the payloads in the state are no more than a declaration.
+	seed bool
 	// stored and planned are what the next run would use, before and after.
 	stored, planned payload
 }
@@ -36,7 +38,11 @@ func (r rewind) addWrite(diags *diag.Diagnostics) {
 		summary = fmt.Sprintf("State entry %q would lose all its bookmarks", r.stateID)
 		effect = "Applying this leaves the pipeline no bookmark: its next run is a full refresh, which reads everything anew."
 	}
-	advice := `To keep what is stored, declare it, or let write_policy = "seed" leave it to the pipeline. To set it back on purpose, `
+	advice := `To keep what is stored, declare it, or let write_policy = "seed" leave it to the pipeline.`
+	if r.seed {
+		advice = "To keep what is stored, put the old declaration back."
+	}
+	advice += " To set it back on purpose, "
 	if r.policy == rewindError {
 		advice += `set on_rewind to "warn" or "allow".`
 	} else {
