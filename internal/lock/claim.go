@@ -63,6 +63,12 @@ func (l *Locker) newClaim(table chsql.LockTable, ids []string) *claim {
 	return c
 }
 
+// covers tells whether a state_id is among those of the claim.
+func (c *claim) covers(id string) bool {
+	_, found := slices.BinarySearch(c.ids, id)
+	return found
+}
+
 // exec sends an INSERT of this claim, and remembers it if no answer came.
 func (c *claim) exec(ctx context.Context, st chconn.Statement) (chconn.Result, error) {
 	result, err := c.locker.db.Exec(ctx, st)

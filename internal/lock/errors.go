@@ -10,6 +10,10 @@ import (
 // inside the lock. Nothing was written.
 var ErrMoved = errors.New("a newer version was stored while the lock was held")
 
+// ErrPartlyHeld is returned by [Locker.Do] for state_ids of which a Hold of this Locker covers some, but not all:
+// one write cannot stand under two locks. [Locker.Parts] divides them.
+var ErrPartlyHeld = errors.New("a lock that this process holds covers only a part of the state_ids")
+
 // A BusyError says that a lock was not acquired within the timeout, and who has it. Nothing of ours is left.
 type BusyError struct {
 	// Table is the lock table, quoted and qualified.

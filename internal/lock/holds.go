@@ -153,6 +153,23 @@ func (s *holds) releaseHolds(ctx context.Context, timeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
+// Parts divides state_ids into sets that one call of Do can take: those of each Hold, and those that none holds.
+func (l *Locker) Parts(table chsql.LockTable, ids []string) [][]string {
+	parts, order := make(map[*claim][]string), []*claim(nil)
+	for _, id := range ids {
+		_, c := l.holds.overlapping(table, []string{id})
+		if parts[c] == nil {
+			order = append(order, c)
+		}
+		parts[c] = append(parts[c], id)
+	}
+	divided := make([][]string, len(order))
+	for i, c := range order {
+		divided[i] = parts[c]
+	}
+	return divided
+}
+
 // covering returns the claim of the Hold that covers all the ids, or nil if none of them is held.
 func (s *holds) covering(table chsql.LockTable, ids []string) (*claim, error) {
 	id, c := s.overlapping(table, ids)
@@ -160,9 +177,9 @@ func (s *holds) covering(table chsql.LockTable, ids []string) (*claim, error) {
 		return nil, nil
 	}
 	for _, other := range ids {
-		if !slices.Contains(c.ids, other) {
-			return nil, fmt.Errorf("state_id %q is held by this process under lock_id %s, but %q is not: one write cannot span both",
-				id, c.fence.LockID, other)
+		if !c.covers(other) {
+			return nil, fmt.Errorf("state_id %q is held by this process under lock_id %s, but %q is not: %w",
+				id, c.fence.LockID, other, ErrPartlyHeld)
 		}
 	}
 	return c, nil
@@ -177,7 +194,7 @@ func (s *holds) overlapping(table chsql.LockTable, ids []string) (id string, c *
 			continue
 		}
 		for _, id := range ids {
-			if slices.Contains(h.claim.ids, id) {
+			if h.claim.covers(id) {
 				return id, h.claim
 			}
 		}

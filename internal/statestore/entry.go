@@ -106,72 +106,40 @@ func scanEntry(r chconn.Row) (e Entry, err error) {
 // this store has not written it: then it is taken over as it is, so that a create whose answer was lost can
 // be repeated. Other errors: *BusyError, *LostError, *UncertainError, *UnfitError, *NoTableError.
 func (s *Store) Create(ctx context.Context, at Address, completed, partial *string) (Written, error) {
-	return s.create(ctx, at, completed, partial, func(now Entry) bool {
-		return samePayload(completed, now.Completed) && samePayload(partial, now.Partial)
-	})
+	return s.edit(ctx, at, Edit{Verb: EditCreate, Completed: Set(completed), Partial: Set(partial)})
 }
 
 // Seed writes an entry unless a live one is there, which it leaves as it is, whatever it holds. It returns an
 // *ExistsError if this store has written that one. Other errors as for Create.
 func (s *Store) Seed(ctx context.Context, at Address, completed, partial *string) (Written, error) {
-	return s.create(ctx, at, completed, partial, func(Entry) bool { return true })
-}
-
-// create writes an entry, or takes over the live one that is there.
-func (s *Store) create(ctx context.Context, at Address, completed, partial *string, takeOver func(now Entry) bool) (Written, error) {
-	written, err := s.writeOne(ctx, at, "entry.create", func(now stored) (change, error) {
-		switch {
-		case !now.live:
-			return change{completed: Set(completed).over(nil), partial: Set(partial).over(nil)}, nil
-		case s.manages(at) || !takeOver(now.entry):
-			return change{}, &ExistsError{Address: at, Version: now.entry.Version}
-		}
-		return change{none: true}, nil
-	})
-	if err == nil {
-		s.manage(at, true)
-	}
-	written.TookOver = err == nil && written.unwritten
-	return written.Written, err
+	return s.edit(ctx, at, Edit{Verb: EditSeed, Completed: Set(completed), Partial: Set(partial)})
 }
 
 // Update writes a new version over the one that the caller has read, unless the payloads are the stored ones
 // already. It returns a *MovedError, and has written nothing, if another version is stored. Other errors as
 // for Create.
 func (s *Store) Update(ctx context.Context, at Address, expect uint64, completed, partial Value) (Written, error) {
-	written, err := s.writeOne(ctx, at, "entry.update", func(now stored) (change, error) {
-		if !now.live || now.entry.Version != expect {
-			return change{}, now.moved(at, expect)
-		}
-		next := change{completed: completed.over(now.entry.Completed), partial: partial.over(now.entry.Partial)}
-		next.none = samePayload(next.completed, now.entry.Completed) && samePayload(next.partial, now.entry.Partial)
-		return next, nil
-	})
-	if err == nil {
-		s.manage(at, true)
-	}
-	return written.Written, err
+	return s.edit(ctx, at, Edit{Verb: EditUpdate, Expect: expect, Completed: completed, Partial: partial})
 }
 
 // Delete writes a tombstone over the version that the caller has read. An entry that is gone already is no
 // error; one that moved is a *MovedError, and nothing was written.
 func (s *Store) Delete(ctx context.Context, at Address, expect uint64) (Written, error) {
-	written, err := s.writeOne(ctx, at, "entry.delete", func(now stored) (change, error) {
-		switch {
-		case !now.live:
-			return change{none: true}, nil
-		case now.entry.Version != expect:
-			return change{}, now.moved(at, expect)
-		}
-		return change{deleted: true}, nil
-	})
+	written, err := s.edit(ctx, at, Edit{Verb: EditDelete, Expect: expect})
 	if errors.As(err, new(*NoTableError)) {
-		err = nil // Nothing can be in a table that is gone.
-	}
-	if err == nil {
 		s.manage(at, false)
+		return Written{}, nil // Nothing can be in a table that is gone.
 	}
-	return written.Written, err
+	return written, err
+}
+
+// edit edits one entry.
+func (s *Store) edit(ctx context.Context, at Address, e Edit) (Written, error) {
+	written, err := s.writeOne(ctx, at, "entry."+e.Verb.String(), func(now stored) (change, error) { return s.decide(at, e, now) })
+	if err != nil {
+		return written.Written, err
+	}
+	return s.edited(at, e, written), nil
 }
 
 func (s *Store) manages(at Address) bool {

@@ -1,0 +1,77 @@
+package statestore
+
+// A Verb is what an Edit does.
+type Verb int
+
+// The verbs do what the methods of Store do that are named like them.
+const (
+	EditCreate Verb = iota
+	EditSeed
+	EditUpdate
+	EditDelete
+)
+
+// String names the operation in logs.
+func (v Verb) String() string {
+	switch v {
+	case EditUpdate:
+		return "update"
+	case EditDelete:
+		return "delete"
+	case EditCreate, EditSeed:
+	}
+	return "create"
+}
+
+// An Edit is what is to become of one entry.
+type Edit struct {
+	StateID string
+	Verb    Verb
+	// Expect is the version that the caller has read, for an update or a delete.
+	Expect uint64
+	// Completed and Partial are for all but a delete. A create has nothing to Keep, and stores NULL.
+	Completed, Partial Value
+}
+
+// decide says what an edit makes of what is stored. It returns an *ExistsError or a *MovedError if that is not what
+// the edit is about.
+func (s *Store) decide(at Address, e Edit, now stored) (change, error) {
+	switch e.Verb {
+	case EditCreate, EditSeed:
+		next := change{completed: e.Completed.over(nil), partial: e.Partial.over(nil)}
+		if !now.live {
+			return next, nil
+		}
+		if s.manages(at) || e.Verb == EditCreate && !next.same(now) {
+			return change{}, &ExistsError{Address: at, Version: now.entry.Version}
+		}
+		return change{none: true}, nil
+	case EditUpdate:
+		if !now.live || now.entry.Version != e.Expect {
+			return change{}, now.moved(at, e.Expect)
+		}
+		next := change{completed: e.Completed.over(now.entry.Completed), partial: e.Partial.over(now.entry.Partial)}
+		next.none = next.same(now)
+		return next, nil
+	case EditDelete:
+	}
+	switch {
+	case !now.live:
+		return change{none: true}, nil
+	case now.entry.Version != e.Expect:
+		return change{}, now.moved(at, e.Expect)
+	}
+	return change{deleted: true}, nil
+}
+
+// same tells whether the payloads are the stored ones.
+func (c change) same(now stored) bool {
+	return samePayload(c.completed, now.entry.Completed) && samePayload(c.partial, now.entry.Partial)
+}
+
+// edited takes note of an edit that is done.
+func (s *Store) edited(at Address, e Edit, result outcome) Written {
+	s.manage(at, e.Verb != EditDelete)
+	result.TookOver = result.unwritten && (e.Verb == EditCreate || e.Verb == EditSeed)
+	return result.Written
+}
