@@ -163,6 +163,10 @@ func (r *entryResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		}
 		return
 	}
+	if written.Left {
+		resp.Diagnostics.AddWarning(fmt.Sprintf("State entry %q was left as it is", at.StateID),
+			"Another resource has taken it over in this run, so it was not deleted, but only forgotten. To rename a resource, use a moved block.")
+	}
 	warnWritten(&resp.Diagnostics, at, written)
 }
 

@@ -228,3 +228,29 @@ func TestEntry_retain(t *testing.T) {
 		t.Errorf("version is %d, want %d: it was touched", got, before)
 	}
 }
+
+// Where a new resource takes over an entry before the old one goes, the entry is not deleted under it.
+func TestEntry_createBeforeDestroy(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []writePolicy{policyEnforce, policySeed} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			s := newScenario(t, protocolNative)
+			s.newTable(t)
+			config := entry(issues("T0"), fmt.Sprintf("  write_policy = %q", policy), "  lifecycle {\n    create_before_destroy = true\n  }")
+			w := s.workspace(t, config)
+			succeeds(t, w, "apply", "-auto-approve")
+			stored := issuesState("T0")
+			if policy == policySeed {
+				stored = issuesState("T9")
+				s.meltano(t, entryID, stored, nil)
+			}
+			before := s.stored(t, stored, "NULL").version
+			expects(t, "a replacement", entriesSaid(t, w, 0, "apply", "-auto-approve", "-replace="+entryE), "was there already", "was left as it is")
+			if got := s.stored(t, stored, "NULL").version; got != before {
+				t.Errorf("version is %d, want %d: it was touched", got, before)
+			}
+			succeeds(t, w, "plan", "-detailed-exitcode")
+		})
+	}
+}

@@ -55,7 +55,7 @@ func (r *entryResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 				Optional:   true,
 				Computed:   true,
 				MarkdownDescription: "State of the last complete run, as JSON: `jsonencode({ singer_state = { bookmarks = { ... } } })`. Compared by meaning: the order of keys and spelling do not matter, the order of arrays does, " +
-					"and numbers compare exactly. Unset is the pipeline's own: a create stores none, an update keeps what is stored. `jsonencode({})` is empty, which is stored as NULL.",
+					"and numbers compare exactly. Unset is the pipeline's own: a create stores none, an update keeps what is stored. `jsonencode({})` is empty, which is stored as NULL; an import shows NULL as null.",
 				PlanModifiers: []planmodifier.String{payloadPlan{}},
 				Validators:    []validator.String{payloadValidator{}},
 			},

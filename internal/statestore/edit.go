@@ -45,6 +45,7 @@ func (s *Store) decide(at Address, e Edit, now stored) (change, error) {
 		if s.manages(at) || e.Verb == EditCreate && !next.same(now) {
 			return change{}, &ExistsError{Address: at, Version: now.entry.Version}
 		}
+		s.takeOver(at, now.entry.Version) // under the lock, so that no delete comes in between
 		return change{none: true}, nil
 	case EditUpdate:
 		if !now.live || now.entry.Version != e.Expect {
@@ -56,7 +57,7 @@ func (s *Store) decide(at Address, e Edit, now stored) (change, error) {
 	case EditDelete:
 	}
 	switch {
-	case !now.live:
+	case !now.live || s.tookOver(at, now.entry.Version):
 		return change{none: true}, nil
 	case now.entry.Version != e.Expect:
 		return change{}, now.moved(at, e.Expect)
@@ -71,7 +72,8 @@ func (c change) same(now stored) bool {
 
 // edited takes note of an edit that is done.
 func (s *Store) edited(at Address, e Edit, result outcome) Written {
-	s.manage(at, e.Verb != EditDelete)
+	result.Left = result.unwritten && e.Verb == EditDelete && result.Entry.Version != 0
+	s.manage(at, e.Verb != EditDelete || result.Left)
 	result.TookOver = result.unwritten && (e.Verb == EditCreate || e.Verb == EditSeed)
 	return result.Written
 }

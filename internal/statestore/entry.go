@@ -70,6 +70,9 @@ type Written struct {
 	// TookOver says that a live entry was there, and nothing was written: a create found it with an equal
 	// payload, or a seed found it at all. Entry is that one.
 	TookOver bool
+	// Left says that a delete left the entry to another, who took it over by this store: when a resource is
+	// renamed, its new name may come before the old one goes, and both have read the same version.
+	Left bool
 	// Ahead is how far the version lies ahead of the server's clock, because a version was stored there
 	// already: until that much time has passed, writes of pipelines stay hidden behind it. Zero if it
 	// does not, or by a second at most.
@@ -123,7 +126,7 @@ func (s *Store) Update(ctx context.Context, at Address, expect uint64, completed
 }
 
 // Delete writes a tombstone over the version that the caller has read. An entry that is gone already is no
-// error; one that moved is a *MovedError, and nothing was written.
+// error; one that moved is a *MovedError, and nothing was written. See also Written.Left.
 func (s *Store) Delete(ctx context.Context, at Address, expect uint64) (Written, error) {
 	written, err := s.edit(ctx, at, Edit{Verb: EditDelete, Expect: expect})
 	if errors.As(err, new(*NoTableError)) {
@@ -157,4 +160,17 @@ func (s *Store) manage(at Address, managed bool) {
 	} else {
 		delete(s.managed, at)
 	}
+}
+
+// takeOver remembers that an entry has found another owner, who wrote nothing.
+func (s *Store) takeOver(at Address, version uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takenOver[at] = version
+}
+
+func (s *Store) tookOver(at Address, version uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.takenOver[at] == version
 }

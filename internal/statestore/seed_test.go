@@ -36,8 +36,8 @@ func TestSeed(t *testing.T) {
 			t.Fatalf("over a pipeline's entry: %+v, %v", found, err)
 		}
 
-		if _, err := s.Delete(ctx, at, theirs.Version); err != nil {
-			t.Fatal(err)
+		if deleted, err := s.Delete(ctx, at, theirs.Version); err != nil || deleted.Left {
+			t.Fatalf("delete: %+v, %v", deleted, err)
 		}
 		again, err := open(t, protocol).Seed(ctx, at, seed, nil)
 		if err != nil || again.TookOver || again.Entry.Version <= theirs.Version {
@@ -45,6 +45,48 @@ func TestSeed(t *testing.T) {
 		}
 		if n := locks(t, at); n != 0 {
 			t.Fatalf("%d claims left", n)
+		}
+	})
+}
+
+// TestDeleteAfterTakeOver: who takes over what another is about to delete keeps it.
+func TestDeleteAfterTakeOver(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
+		ctx := t.Context()
+		s := open(t, protocol)
+		at := table(t, s)
+		payload := text(`{"singer_state": {"a": 1}}`)
+		created, err := s.Create(ctx, at, payload, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, takeOver := range map[string]func(*statestore.Store) (statestore.Written, error){
+			"create": func(s *statestore.Store) (statestore.Written, error) { return s.Create(ctx, at, payload, nil) },
+			"seed":   func(s *statestore.Store) (statestore.Written, error) { return s.Seed(ctx, at, text("{}"), nil) },
+		} {
+			next := open(t, protocol)
+			if written, err := takeOver(next); err != nil || !written.TookOver {
+				t.Fatalf("%s: %+v, %v", name, written, err)
+			}
+			if deleted, err := next.Delete(ctx, at, created.Entry.Version); err != nil || !deleted.Left {
+				t.Errorf("%s, then delete: %+v, %v", name, deleted, err)
+			}
+			if found, err := next.Read(ctx, at); err != nil || found.Version != created.Entry.Version {
+				t.Errorf("%s, then delete, then read: %+v, %v", name, found, err)
+			}
+			if _, err := next.Seed(ctx, at, payload, nil); !errors.As(err, new(*statestore.ExistsError)) {
+				t.Errorf("%s, then delete, then seed: %v, want that it exists", name, err)
+			}
+			updated, err := next.Update(ctx, at, created.Entry.Version, statestore.Set(text(`{"singer_state": {"a": 2}}`)), statestore.Keep())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if deleted, err := next.Delete(ctx, at, updated.Entry.Version); err != nil || deleted.Left {
+				t.Errorf("%s, update, then delete: %+v, %v", name, deleted, err)
+			}
+			if created, err = next.Create(ctx, at, payload, nil); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

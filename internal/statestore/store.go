@@ -49,6 +49,8 @@ type Store struct {
 	// managed are the entries that this store has written. A second create of one is a mistake, even if it
 	// would write the same.
 	managed map[Address]struct{}
+	// takenOver are the entries that this store has taken over as they were, by the version that they had.
+	takenOver map[Address]uint64
 }
 
 // Open returns a store. It validates the configuration and connects to nothing: the first use does.
@@ -81,6 +83,8 @@ func Open(cfg Config) (*Store, error) {
 		logger:  cfg.Logger,
 		tables:  make(map[chsql.Table]*tableSlot),
 		managed: make(map[Address]struct{}),
+
+		takenOver: make(map[Address]uint64),
 	}, nil
 }
 
