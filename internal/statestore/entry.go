@@ -172,5 +172,6 @@ func (s *Store) takeOver(at Address, version uint64) {
 func (s *Store) tookOver(at Address, version uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.takenOver[at] == version
+	taken, ok := s.takenOver[at]
+	return ok && taken == version
 }
