@@ -185,6 +185,14 @@ func (s *holds) covering(table chsql.LockTable, ids []string) (*claim, error) {
 	return c, nil
 }
 
+// Covered returns the lock_id of the [Hold] of this Locker that covers the state_id, or "".
+func (l *Locker) Covered(table chsql.LockTable, stateID string) string {
+	if _, c := l.holds.overlapping(table, []string{stateID}); c != nil {
+		return c.fence.LockID
+	}
+	return ""
+}
+
 // overlapping returns the claim of a Hold that covers one of the ids, and that id, or nil.
 func (s *holds) overlapping(table chsql.LockTable, ids []string) (id string, c *claim) {
 	s.mu.Lock()

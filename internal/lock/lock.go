@@ -137,7 +137,16 @@ func New(db DB, options Options) (*Locker, error) {
 // does not depend on ctx: it happens after a cancellation as well. Do returns work's error, or a *BusyError,
 // or what the server answered; if only the release failed, a *ReleaseError.
 func (l *Locker) Do(ctx context.Context, table chsql.LockTable, ids []string, work func(ctx context.Context, held *Held) error) error {
-	deadline := time.Now().Add(l.options.Timeout)
+	return l.do(ctx, table, ids, l.options.Timeout, work)
+}
+
+// Try is Do without waiting: if somebody is in the way, it returns the *BusyError at once.
+func (l *Locker) Try(ctx context.Context, table chsql.LockTable, ids []string, work func(ctx context.Context, held *Held) error) error {
+	return l.do(ctx, table, ids, 0, work)
+}
+
+func (l *Locker) do(ctx context.Context, table chsql.LockTable, ids []string, wait time.Duration, work func(ctx context.Context, held *Held) error) error {
+	deadline := time.Now().Add(wait)
 	ctx, end, err := l.holds.begin(ctx)
 	if err != nil {
 		return err

@@ -98,7 +98,7 @@ func (a *application) apply(ctx context.Context, batch []Edit) []error {
 			deletes++
 		}
 	}
-	outcomes, err := a.store.write(ctx, a.table, "entries.apply", tasks, true)
+	outcomes, err := a.store.write(ctx, a.table, "entries.apply", tasks, together)
 	switch {
 	case errors.Is(err, lock.ErrPartlyHeld):
 		return a.applyParts(ctx, batch)
@@ -128,7 +128,7 @@ func (a *application) take(batch []Edit, outcomes []outcome) (errs []error) {
 	}
 	for i, e := range batch {
 		if outcomes[i].err == nil {
-			a.applied[e.StateID] = a.store.edited(a.at(e), e, outcomes[i])
+			a.applied[e.StateID] = e.written(outcomes[i])
 		}
 	}
 	a.done.Store(int64(len(a.applied)))

@@ -70,10 +70,9 @@ func (c change) same(now stored) bool {
 	return samePayload(c.completed, now.entry.Completed) && samePayload(c.partial, now.entry.Partial)
 }
 
-// edited takes note of an edit that is done.
-func (s *Store) edited(at Address, e Edit, result outcome) Written {
-	result.Left = result.unwritten && e.Verb == EditDelete && result.Entry.Version != 0
-	s.manage(at, e.Verb != EditDelete || result.Left)
+// written is what an edit tells of its outcome.
+func (e Edit) written(result outcome) Written {
+	result.Left = result.unwritten && e.Verb == EditDelete && result.live
 	result.TookOver = result.unwritten && (e.Verb == EditCreate || e.Verb == EditSeed)
 	return result.Written
 }

@@ -83,18 +83,7 @@ type Written struct {
 
 // Read returns the live entry, or ErrNotFound. It takes no lock.
 func (s *Store) Read(ctx context.Context, at Address) (Entry, error) {
-	table, err := s.resolve(ctx, at.table())
-	if err != nil {
-		return Entry{}, err
-	}
-	entries, err := query(ctx, s, statement("entry.read", table.state.Live([]string{at.StateID})), scanEntry)
-	if err != nil {
-		return Entry{}, s.tableGone(ctx, at.table(), err)
-	}
-	if len(entries) == 0 {
-		return Entry{}, ErrNotFound
-	}
-	return entries[0], nil
+	return s.readOne(ctx, at)
 }
 
 func scanEntry(r chconn.Row) (e Entry, err error) {
@@ -130,7 +119,6 @@ func (s *Store) Update(ctx context.Context, at Address, expect uint64, completed
 func (s *Store) Delete(ctx context.Context, at Address, expect uint64) (Written, error) {
 	written, err := s.edit(ctx, at, Edit{Verb: EditDelete, Expect: expect})
 	if errors.As(err, new(*NoTableError)) {
-		s.manage(at, false)
 		return Written{}, nil // Nothing can be in a table that is gone.
 	}
 	return written, err
@@ -142,7 +130,7 @@ func (s *Store) edit(ctx context.Context, at Address, e Edit) (Written, error) {
 	if err != nil {
 		return written.Written, err
 	}
-	return s.edited(at, e, written), nil
+	return e.written(written), nil
 }
 
 func (s *Store) manages(at Address) bool {
@@ -152,13 +140,19 @@ func (s *Store) manages(at Address) bool {
 	return ok
 }
 
-func (s *Store) manage(at Address, managed bool) {
+// manage remembers which entries of a table this store has written or taken over.
+func (s *Store) manage(table chsql.Table, outcomes []outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if managed {
-		s.managed[at] = struct{}{}
-	} else {
-		delete(s.managed, at)
+	for _, o := range outcomes {
+		at := Address{Database: table.Database, Table: table.Name, StateID: o.Entry.StateID}
+		switch {
+		case o.err != nil:
+		case o.live:
+			s.managed[at] = struct{}{}
+		default:
+			delete(s.managed, at)
+		}
 	}
 }
 

@@ -43,6 +43,8 @@ type Store struct {
 	db     *chconn.Client
 	locker *lock.Locker
 	logger *slog.Logger
+	// writes and reads are of single entries.
+	writes, reads grouper
 
 	mu     sync.Mutex
 	tables map[chsql.Table]*tableSlot

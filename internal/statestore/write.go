@@ -54,28 +54,31 @@ type task struct {
 type outcome struct {
 	Written
 	unwritten bool
-	err       error
+	// live tells whether the entry is live now.
+	live bool
+	err  error
 }
 
 // rereads bounds how often a write starts again because a pipeline, which nothing fences, wrote meanwhile.
 const rereads = 5
 
-// writeOne changes one entry under its lock.
-func (s *Store) writeOne(ctx context.Context, at Address, operation string, decide func(stored) (change, error)) (outcome, error) {
-	outcomes, err := s.write(ctx, at.table(), operation, []task{{at.StateID, decide}}, false)
-	if err != nil {
-		return outcome{}, err
-	}
-	return outcomes[0], outcomes[0].err
-}
+// A manner is how the tasks of a write belong together.
+type manner int
+
+const (
+	// each: a task that refuses has that error in its outcome, and the others are written.
+	each manner = iota
+	// eachNow is each, but does not wait for a lock that somebody holds.
+	eachNow
+	// together: a task that refuses keeps all from being written. The others' outcomes are empty then.
+	together
+)
 
 // write changes entries of one table under one lock of them all: it reads what is stored, asks each task what is
 // to become of it, and writes that as one INSERT, unless something newer is stored by then. The outcomes are in
-// the order of the tasks, whose ids must differ.
-//
-// A task that refuses has that error in its outcome, and the others are written; together, one that refuses keeps
-// all from being written. An error instead of outcomes is about all of them, and nothing was written.
-func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tasks []task, together bool) (outcomes []outcome, err error) {
+// the order of the tasks, whose ids must differ. An error instead of outcomes is about all of them, and nothing
+// was written.
+func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tasks []task, how manner) (outcomes []outcome, err error) {
 	table, err := s.lockable(ctx, at)
 	if err != nil {
 		return nil, err
@@ -84,7 +87,11 @@ func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tas
 	for i, t := range tasks {
 		ids[i] = t.id
 	}
-	err = s.locker.Do(ctx, table.lock, ids, func(ctx context.Context, held *lock.Held) error {
+	do := s.locker.Do
+	if how == eachNow {
+		do = s.locker.Try
+	}
+	err = do(ctx, table.lock, ids, func(ctx context.Context, held *lock.Held) error {
 		for attempt := 1; ; attempt++ {
 			found, err := s.newest(ctx, table, ids, operation)
 			if err != nil {
@@ -93,10 +100,14 @@ func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tas
 			w := batch{table: table, operation: operation, outcomes: make([]outcome, len(tasks))}
 			refused := w.plan(tasks, found)
 			outcomes = w.outcomes
-			if len(w.rows) == 0 || refused && together {
+			if refused && how == together {
 				return nil
 			}
-			if err = s.put(ctx, held, &w); !errors.Is(err, lock.ErrMoved) || attempt == rereads {
+			if len(w.rows) > 0 {
+				err = s.put(ctx, held, &w)
+			}
+			if !errors.Is(err, lock.ErrMoved) || attempt == rereads {
+				s.manage(at, outcomes)
 				return err
 			}
 		}
@@ -200,7 +211,7 @@ func (w *batch) plan(tasks []task, found map[string]stored) (refused bool) {
 		case err != nil:
 			w.outcomes[i].err, refused = err, true
 		case next.none:
-			w.outcomes[i] = outcome{Written: Written{Entry: now.entry}, unwritten: true}
+			w.outcomes[i] = outcome{Written: Written{Entry: now.entry}, unwritten: true, live: now.live}
 		default:
 			w.rows = append(w.rows, row{
 				task: i,
@@ -256,7 +267,7 @@ func (s *Store) put(ctx context.Context, held *lock.Held, w *batch) error {
 		return err
 	}
 	for _, r := range w.rows {
-		w.outcomes[r.task] = outcome{Written: Written{Entry: r.Entry}}
+		w.outcomes[r.task] = outcome{Written: Written{Entry: r.Entry}, live: !r.deleted}
 		if r.ahead > time.Second {
 			w.outcomes[r.task].Ahead = r.ahead
 		}

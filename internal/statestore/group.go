@@ -1,0 +1,271 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
+)
+
+// Terraform works on many resources at a time, and each of their entries would cost the server seven statements.
+// Calls on single entries of one table that are in flight together share them instead: one lock, one reading, one
+// INSERT, one verification, one release.
+//
+// Nobody waits for company. A call that finds its lane idle sets out at once, alone; those that come meanwhile wait,
+// and set out together as soon as it is done. Each keeps its own decision and its own outcome: an entry that moved or
+// exists already refuses for itself. What fails for all of them, such as a lock that another client holds on one, is
+// tried again for each alone, so that no entry fails for its neighbour.
+//
+// A call that is cancelled leaves, until its entry has been decided on; from then on it waits for the outcome, since
+// its caller must know what was written. The statements are cancelled when the last caller is.
+
+// maxGroup bounds how many calls share statements: as many state_ids as travel as arguments.
+const maxGroup = 100
+
+// A lane is what calls must have in common to share statements.
+type lane struct {
+	table chsql.Table
+	// hold is the lock_id under which the entries are held already, if any: a write cannot span both.
+	hold string
+}
+
+// A member is one call on its way.
+type member struct {
+	task
+	// ctx is the caller's.
+	ctx       context.Context
+	operation string
+	state     atomic.Int32
+	done      chan outcome
+}
+
+// The states of a member: it waits until either the caller leaves, or the group decides on the entry.
+const (
+	memberWaits int32 = iota
+	memberLeft
+	memberDecided
+)
+
+// leave takes the caller out, unless the entry has been decided on.
+func (m *member) leave() bool {
+	return m.state.CompareAndSwap(memberWaits, memberLeft) || m.state.Load() == memberLeft
+}
+
+// stay keeps the caller in from now on, unless it has left.
+func (m *member) stay() bool {
+	return m.state.CompareAndSwap(memberWaits, memberDecided) || m.state.Load() == memberDecided
+}
+
+// A grouper collects the members of each lane. The zero value is ready.
+type grouper struct {
+	mu sync.Mutex
+	// waiting has a key for every lane that is busy.
+	waiting map[lane][]*member
+}
+
+// join hands a call to its lane and waits for the outcome. Run works on one group, whose ids differ.
+func (g *grouper) join(ctx context.Context, at lane, operation string, t task, run func(at lane, members []*member)) (outcome, error) {
+	m := &member{task: t, ctx: ctx, operation: operation, done: make(chan outcome, 1)}
+	g.mu.Lock()
+	if g.waiting == nil {
+		g.waiting = make(map[lane][]*member)
+	}
+	queue, busy := g.waiting[at]
+	g.waiting[at] = append(queue, m)
+	g.mu.Unlock()
+	if !busy {
+		go g.drain(at, run)
+	}
+	select {
+	case o := <-m.done:
+		return o, o.err
+	case <-ctx.Done():
+		if m.leave() {
+			return outcome{}, context.Cause(ctx)
+		}
+	}
+	o := <-m.done
+	return o, o.err
+}
+
+// drain runs groups until nobody waits any more.
+func (g *grouper) drain(at lane, run func(at lane, members []*member)) {
+	for {
+		members := g.next(at)
+		if len(members) == 0 {
+			return
+		}
+		run(at, members)
+	}
+}
+
+// next takes the next group, or ends the lane. A second call for one state_id waits for the group after.
+func (g *grouper) next(at lane) (members []*member) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	taken := make(map[string]bool)
+	var rest []*member
+	for _, m := range g.waiting[at] {
+		switch {
+		case m.state.Load() == memberLeft:
+		case len(members) == maxGroup || taken[m.id]:
+			rest = append(rest, m)
+		default:
+			taken[m.id] = true
+			members = append(members, m)
+		}
+	}
+	if len(members) == 0 {
+		delete(g.waiting, at)
+	} else {
+		g.waiting[at] = rest
+	}
+	return members
+}
+
+// writeOne changes one entry under its lock, together with others that are in flight.
+func (s *Store) writeOne(ctx context.Context, at Address, operation string, decide func(stored) (change, error)) (outcome, error) {
+	table, err := s.lockable(ctx, at.table())
+	if err != nil {
+		return outcome{}, err
+	}
+	hold := s.locker.Covered(table.lock, at.StateID)
+	return s.writes.join(ctx, lane{at.table(), hold}, operation, task{at.StateID, decide}, s.writeGroup)
+}
+
+// writeGroup writes a group of entries, without waiting for a lock: whoever meets one waits for it outside of the lane.
+func (s *Store) writeGroup(at lane, members []*member) {
+	for len(members) > 0 {
+		outcomes, err := s.writeMembers(at, members, eachNow)
+		if err == nil {
+			deliver(members, outcomes)
+			return
+		}
+		// One that is busy waits alone, and the others go on without it. Of any other failure nobody knows whose it is.
+		alone, rest := members, []*member(nil)
+		var busy *BusyError
+		if errors.As(err, &busy) {
+			if i := slices.IndexFunc(members, func(m *member) bool { return m.id == busy.StateID }); i >= 0 {
+				alone, rest = members[i:i+1], slices.Delete(slices.Clone(members), i, i+1)
+			}
+		} else if len(members) == 1 {
+			deliver(members, []outcome{{err: err}})
+			return
+		}
+		for _, m := range alone {
+			go s.writeAlone(at, m)
+		}
+		members = rest
+	}
+}
+
+// writeAlone writes one entry, and waits for its lock.
+func (s *Store) writeAlone(at lane, m *member) {
+	outcomes, err := s.writeMembers(at, []*member{m}, each)
+	if err != nil {
+		outcomes = []outcome{{err: err}}
+	}
+	deliver([]*member{m}, outcomes)
+}
+
+// writeMembers writes a group once.
+func (s *Store) writeMembers(at lane, members []*member, how manner) ([]outcome, error) {
+	ctx, done := shared(members)
+	defer done()
+	tasks := make([]task, len(members))
+	operation := members[0].operation
+	for i, m := range members {
+		if m.operation != operation {
+			operation = "entries"
+		}
+		tasks[i] = task{m.id, func(now stored) (change, error) {
+			if !m.stay() {
+				return change{}, context.Cause(m.ctx)
+			}
+			return m.decide(now)
+		}}
+	}
+	return s.write(ctx, at.table, operation, tasks, how)
+}
+
+// shared is the context of a group: it ends when all callers have given up.
+func shared(members []*member) (ctx context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(members[0].ctx))
+	left := new(atomic.Int64)
+	left.Store(int64(len(members)))
+	stops := make([]func() bool, len(members))
+	for i, m := range members {
+		stops[i] = context.AfterFunc(m.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel(context.Cause(m.ctx))
+			}
+		})
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(nil)
+	}
+}
+
+func deliver(members []*member, outcomes []outcome) {
+	for i, m := range members {
+		m.done <- outcomes[i]
+	}
+}
+
+// readOne reads one live entry, together with others that are in flight.
+func (s *Store) readOne(ctx context.Context, at Address) (Entry, error) {
+	o, err := s.reads.join(ctx, lane{table: at.table()}, "entry.read", task{id: at.StateID}, s.readGroup)
+	return o.Entry, err
+}
+
+// readGroup reads a group of entries, or each alone if that fails.
+func (s *Store) readGroup(at lane, members []*member) {
+	outcomes, err := s.readMembers(at, members)
+	switch {
+	case err == nil:
+		deliver(members, outcomes)
+	case len(members) == 1:
+		deliver(members, []outcome{{err: err}})
+	default:
+		for _, m := range members {
+			go s.readGroup(at, []*member{m})
+		}
+	}
+}
+
+func (s *Store) readMembers(at lane, members []*member) ([]outcome, error) {
+	ctx, done := shared(members)
+	defer done()
+	table, err := s.resolve(ctx, at.table)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(members))
+	for i, m := range members {
+		ids[i] = m.id
+	}
+	entries, err := query(ctx, s, statement("entry.read", table.state.Live(ids)), scanEntry)
+	if err != nil {
+		return nil, s.tableGone(ctx, at.table, err)
+	}
+	found := make(map[string]Entry, len(entries))
+	for _, e := range entries {
+		found[e.StateID] = e
+	}
+	outcomes := make([]outcome, len(members))
+	for i, m := range members {
+		entry, live := found[m.id]
+		if !live {
+			outcomes[i].err = ErrNotFound
+			continue
+		}
+		outcomes[i].Entry = entry
+	}
+	return outcomes, nil
+}
