@@ -56,18 +56,12 @@ func newFixtureOn(t *testing.T, e acctest.Endpoint, strict bool) fixture {
 func newFixtureIn(t *testing.T, database string, conn driver.Conn, strict bool) fixture {
 	t.Helper()
 	f := fixture{
-		state: chsql.StateTable{Table: chsql.Table{Database: database, Name: "state"}},
+		state: chsql.StateTable{Table: chsql.Table{Database: database, Name: "state"}, Layout: chsql.Versioned},
 		lock:  chsql.LockTable{Table: chsql.Table{Database: database, Name: "state_lock"}, Strict: strict, Holder: strict},
 		sql:   conn,
 	}
 	f.exec(t, f.state.Create("", nil).Text)
-	if strict {
-		f.exec(t, f.lock.Create(true).Text)
-	} else {
-		// As Meltano's backend makes it.
-		f.exec(t, "CREATE TABLE "+f.lock.String()+` (state_id String, lock_id String, locked_at DateTime DEFAULT now())
-			ENGINE = ReplacingMergeTree(locked_at) ORDER BY state_id TTL locked_at + INTERVAL 300 SECOND`)
-	}
+	f.exec(t, f.lock.Create(true).Text)
 	return f
 }
 
