@@ -14,10 +14,10 @@ type StateTable struct {
 func (t StateTable) Live(ids []string) Query {
 	set, args, external := in(ids)
 	return Query{
-		Text: fmt.Sprintf(`SELECT state_id, completed_state, partial_state, version, updated_at
+		Text: fmt.Sprintf(`SELECT state_id, completed_state, partial_state, %s, updated_at
 FROM %s FINAL
 WHERE state_id IN %s
-ORDER BY state_id`, t, set),
+ORDER BY state_id`, t.Layout.version, t, set),
 		Args:     args,
 		Settings: reading(),
 		IDs:      external,
@@ -41,12 +41,12 @@ func (t StateTable) Newest(ids []string) Query {
 	return Query{
 		Text: fmt.Sprintf(`SELECT toUInt8(%[3]d), '', toUInt64(0), toUInt64(0), CAST(NULL, 'Nullable(String)'), CAST(NULL, 'Nullable(String)'), toUnixTimestamp64Micro(now64(6))
 UNION ALL
-SELECT toUInt8(%[4]d), state_id, max(version), maxIf(version, is_deleted = 1), NULL, NULL, toInt64(0)
+SELECT toUInt8(%[4]d), state_id, max(%[6]s), maxIf(%[6]s, %[7]s = 1), NULL, NULL, toInt64(0)
 FROM %[1]s WHERE state_id IN %[2]s
 GROUP BY state_id
 UNION ALL
-SELECT toUInt8(%[5]d), state_id, version, toUInt64(0), completed_state, partial_state, 1000 * toUnixTimestamp64Milli(updated_at)
-FROM %[1]s FINAL WHERE state_id IN %[2]s`, t, set, NewestClock, NewestStored, NewestLive),
+SELECT toUInt8(%[5]d), state_id, %[6]s, toUInt64(0), completed_state, partial_state, 1000 * toUnixTimestamp64Milli(updated_at)
+FROM %[1]s FINAL WHERE state_id IN %[2]s`, t, set, NewestClock, NewestStored, NewestLive, t.Layout.version, t.Layout.deleted),
 		Args:     append(args, args...),
 		Settings: reading(),
 		IDs:      external,
@@ -72,13 +72,13 @@ func (t StateTable) Write(f Fence, ids []string, seen uint64) Query {
 	settings := writing()
 	settings["max_execution_time"] = f.executionTime()
 	return Query{
-		Text: fmt.Sprintf(`INSERT INTO %[1]s (state_id, partial_state, completed_state, updated_at, version, is_deleted)
+		Text: fmt.Sprintf(`INSERT INTO %[1]s (%[8]s)
 WITH %[3]s AS guard
-SELECT state_id, partial_state, completed_state, updated_at, version, is_deleted
+SELECT %[8]s
 FROM %[2]s
 WHERE NOT throwIf(guard = %[4]d, '%[5]s') AND NOT throwIf(guard != %[6]d, '%[7]s')`,
 			t, Incoming, scalar("SELECT max(refused) FROM (\n"+fence+"\nUNION ALL\n"+moved+")"),
-			guardMoved, MarkerMoved, guardHolds, MarkerFence),
+			guardMoved, MarkerMoved, guardHolds, MarkerFence, names(t.Layout.Columns)),
 		Args:     append(args, movedArgs...),
 		Settings: settings,
 		IDs:      external,
@@ -89,17 +89,17 @@ WHERE NOT throwIf(guard = %[4]d, '%[5]s') AND NOT throwIf(guard != %[6]d, '%[7]s
 func (t StateTable) moved(ids []string, seen uint64) (text string, args []any) {
 	set, args, _ := in(ids)
 	if len(ids) == 1 {
-		text = fmt.Sprintf("SELECT if(max(version) = ?, %d, %d) AS refused FROM %s WHERE state_id IN %s", guardHolds, guardMoved, t, set)
+		text = fmt.Sprintf("SELECT if(max(%s) = ?, %d, %d) AS refused FROM %s WHERE state_id IN %s", t.Layout.version, guardHolds, guardMoved, t, set)
 		return text, append([]any{seen}, args...)
 	}
 	return fmt.Sprintf(`SELECT if(count() = 0, %[1]d, %[2]d) AS refused FROM (
     SELECT state_id FROM (
         SELECT state_id, seen AS row_seen, toUInt64(0) AS row_version FROM %[3]s
         UNION ALL
-        SELECT state_id, toUInt64(0), version FROM %[4]s WHERE state_id IN %[5]s
+        SELECT state_id, toUInt64(0), %[6]s FROM %[4]s WHERE state_id IN %[5]s
     )
     GROUP BY state_id HAVING max(row_seen) != max(row_version)
-)`, guardHolds, guardMoved, Incoming, t, set), args
+)`, guardHolds, guardMoved, Incoming, t, set, t.Layout.version), args
 }
 
 // Verify tells what became of a write. Where it was of several ids, [Incoming] has to travel beside the
@@ -110,9 +110,14 @@ func (t StateTable) moved(ids []string, seen uint64) (text string, args []any) {
 //   - [VerifyRows]: of how many state_ids the version that was written is there; how many state_ids have another
 //     row that is as new, or newer.
 func (t StateTable) Verify(f Fence, ids []string, version uint64) Query {
+	rows, args := t.landed(ids, version)
+	return verify(f, ids, rows, args)
+}
+
+// verify is a Verify; rows is what comes after a SELECT of the two numbers of its VerifyRows.
+func verify(f Fence, ids []string, rows string, rowsArgs []any) Query {
 	counts, args := f.counts()
 	set, setArgs, external := in(ids)
-	rows, rowsArgs := t.landed(ids, version)
 	args = append(append(args, setArgs...), seconds(f.Stale))
 	return Query{
 		Text: fmt.Sprintf(`SELECT toUInt8(%[1]d), %[2]s
@@ -129,7 +134,8 @@ SELECT toUInt8(%[5]d), %[6]s`, VerifyFence, counts, f.Lock, set, VerifyRows, row
 func (t StateTable) landed(ids []string, version uint64) (text string, args []any) {
 	set, setArgs, _ := in(ids)
 	if len(ids) == 1 {
-		text = fmt.Sprintf("uniqExactIf(state_id, version = ?), toUInt64(countIf(version >= ?) > 1 OR countIf(version > ?) > 0) FROM %s WHERE state_id IN %s", t, set)
+		text = fmt.Sprintf("uniqExactIf(state_id, %[1]s = ?), toUInt64(countIf(%[1]s >= ?) > 1 OR countIf(%[1]s > ?) > 0) FROM %[2]s WHERE state_id IN %[3]s",
+			t.Layout.version, t, set)
 		return text, append([]any{version, version, version}, setArgs...)
 	}
 	return fmt.Sprintf(`countIf(row_same > 0), countIf(row_same > 1 OR row_newest > row_stamp) FROM (
@@ -137,10 +143,10 @@ func (t StateTable) landed(ids []string, version uint64) (text string, args []an
     FROM (
         SELECT state_id, version AS stamp, toUInt64(0) AS stored FROM %[1]s
         UNION ALL
-        SELECT state_id, toUInt64(0), version FROM %[2]s WHERE state_id IN %[3]s
+        SELECT state_id, toUInt64(0), %[4]s FROM %[2]s WHERE state_id IN %[3]s
     )
     GROUP BY state_id
-)`, Incoming, t, set), setArgs
+)`, Incoming, t, set, t.Layout.version), setArgs
 }
 
 // The kinds of rows of [StateTable.Verify].

@@ -60,6 +60,14 @@ func columns() []Column {
 	}
 }
 
+// Version is the version that stands for an instant.
+func (l *Layout) Version(t time.Time) uint64 { return uint64(t.UnixMicro() / l.Unit.Microseconds()) }
+
+// Time is the instant that a version stands for.
+func (l *Layout) Time(version uint64) time.Time {
+	return time.UnixMicro(int64(version) * l.Unit.Microseconds()).UTC()
+}
+
 // Tombstones tells whether a delete leaves a row.
 func (l *Layout) Tombstones() bool { return l == Versioned }
 
@@ -74,6 +82,15 @@ func LockColumns() []Column {
 
 // holderColumn is the column that the lock tables which we make have as well.
 var holderColumn = Column{"holder", "String", "''"}
+
+// names lists the names of columns.
+func names(columns []Column) string {
+	list := make([]string, len(columns))
+	for i, c := range columns {
+		list[i] = c.Name
+	}
+	return strings.Join(list, ", ")
+}
 
 // definitions writes the columns of a CREATE TABLE.
 func definitions(columns []Column) string {

@@ -25,6 +25,9 @@ type Write struct {
 	Verify func(chsql.Fence) chconn.Statement
 	// Rows is how many rows the INSERT has to write, one for each state_id.
 	Rows uint64
+	// Removes says that it is no INSERT but a DELETE, of all that was seen of Rows state_ids: it does not say what
+	// it did, and does nothing in silence where the fence does not hold; see chsql.StateTable.Remove.
+	Removes bool
 }
 
 // settleTimeout bounds the reading back of a write, which goes on after a cancellation.
@@ -92,7 +95,7 @@ func (c *claim) send(ctx context.Context, w Write) (queryID string, err error) {
 	result, err := c.exec(ctx, st)
 	// More rows than were sent are those of materialized views on the table.
 	switch {
-	case err == nil && result.WrittenRows >= w.Rows:
+	case err == nil && (w.Removes || result.WrittenRows >= w.Rows):
 		return "", nil
 	case err == nil:
 		return st.QueryID, fmt.Errorf("the server wrote %d of %d rows", result.WrittenRows, w.Rows)
@@ -161,6 +164,8 @@ func (c *claim) verify(caller context.Context, w Write, deadline time.Time) erro
 		switch {
 		case err != nil:
 			return &UncertainError{Reason: "the write was acknowledged, but could not be read back", Err: err}
+		case !v.stored() && w.Removes:
+			return c.unremoved(ctx, v)
 		case !v.stored():
 			return &UncertainError{Reason: "the write was acknowledged, but is not what is stored now"}
 		case v.claimsLost():
@@ -174,6 +179,22 @@ func (c *claim) verify(caller context.Context, w Write, deadline time.Time) erro
 			return &UncertainError{Reason: "another client's claim turned up beside the write", Err: err}
 		}
 	}
+}
+
+// unremoved says why a DELETE that was acknowledged has left rows: the fence did not hold, somebody wrote a newer
+// version, or the server has overlooked some, which a busy one does now and then.
+func (c *claim) unremoved(ctx context.Context, v verdict) error {
+	switch {
+	case v.newer > 0:
+		return ErrMoved
+	case !v.claimsLost():
+		return errAgain
+	}
+	lost := c.lose(ctx, "its claim was gone after a delete")
+	if v.written == 0 {
+		return lost
+	}
+	return &UncertainError{Reason: "the lock was lost while the delete was under way, and some of it is done", Err: lost}
 }
 
 // settle finds out what became of a write that failed with cause. One that was not answered is killed first,
@@ -193,6 +214,9 @@ func (c *claim) settle(caller context.Context, w Write, queryID string, cause er
 		switch {
 		case readErr == nil && v.stored():
 			return c.verify(caller, w, deadline)
+		case readErr == nil && w.Removes && ended && noAnswer && caller.Err() == nil:
+			// Its mutation may still come. It removes the same then, or nothing once our claim is gone.
+			return errAgain
 		case readErr == nil && v.nothing() && ended:
 			if noAnswer && caller.Err() == nil {
 				return errAgain

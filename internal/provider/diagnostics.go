@@ -145,6 +145,8 @@ func advise(a attempt, err error) string {
 		return adviseBusy(busy)
 	case errors.As(err, &notHeld):
 		return adviseNotHeld(notHeld)
+	case errors.As(err, &uncertain) && uncertain.Removed:
+		return "The delete was sent, but could not be confirmed as what is stored now. Run plan again: it shows what is."
 	case errors.As(err, &uncertain):
 		return fmt.Sprintf("The write was sent as version %d, but could not be confirmed as what is stored now. Run plan again: it shows what is.", uncertain.Stamp)
 	case errors.As(err, &lost):

@@ -13,7 +13,6 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
-	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/embedded"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/statestore"
 )
@@ -37,10 +36,10 @@ func quoted(at statestore.Address) string { return "`" + at.Database + "`.`" + a
 
 // TestMeltanoWritesWin: rows that Meltano inserts with three columns are the newest, after ours and before.
 func TestMeltanoWritesWin(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
+	everywhere(t, func(t *testing.T, w where) {
 		ctx, conn := t.Context(), acctest.Conn(t)
-		s := open(t, protocol)
-		at := table(t, s)
+		s := w.open(t)
+		at := w.table(t, s)
 		written, err := s.Create(ctx, at, text(`{"singer_state": {"a": 1}}`), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -69,107 +68,120 @@ func TestMeltanoWritesWin(t *testing.T) {
 
 // TestVersionsAhead: whatever version is stored, live or a tombstone, the next write is the newest.
 func TestVersionsAhead(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		version string
-		deleted int
-		ahead   time.Duration
-	}{
-		{"live, ten minutes ahead", "toUnixTimestamp64Micro(now64(6)) + 600000000", 0, 9 * time.Minute},
-		{"tombstone, ten minutes ahead", "toUnixTimestamp64Micro(now64(6)) + 600000000", 1, 9 * time.Minute},
-		{"live, a millisecond ahead", "toUnixTimestamp64Micro(now64(6)) + 1000", 0, 0},
-		{"live, milliseconds in a column of microseconds", "toUnixTimestamp64Milli(now64(3))", 0, 0},
-		{"live, version zero", "0", 0, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
+	everywhere(t, func(t *testing.T, w where) {
+		for _, tt := range []struct {
+			name    string
+			instant string
+			deleted bool
+			ahead   time.Duration
+		}{
+			{"live, ten minutes ahead", "now64(6) + 600", false, 9 * time.Minute},
+			{"tombstone, ten minutes ahead", "now64(6) + 600", true, 9 * time.Minute},
+			{"live, a millisecond ahead", "now64(6) + toIntervalMillisecond(1)", false, 0},
+			{"live, long ago", "toDateTime64(1700000, 6)", false, 0},
+			{"live, version zero", "toDateTime64(0, 6)", false, 0},
+		} {
+			if tt.deleted && w.layout == statestore.LayoutMeltano {
+				continue // It has no tombstones.
+			}
 			ctx, conn := t.Context(), acctest.Conn(t)
-			s := open(t, chconn.Native)
-			at := table(t, s)
-			exec(t, conn, fmt.Sprintf(`INSERT INTO %s (state_id, completed_state, version, is_deleted) SELECT ?, ?, %s, %d`,
-				quoted(at), tt.version, tt.deleted), at.StateID, `{"a": 1}`)
+			s := w.open(t)
+			at := w.table(t, s)
+			w.insert(t, at, `{"a": 1}`, tt.instant)
 			var written statestore.Written
-			if tt.deleted == 1 {
+			if tt.deleted {
+				exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, version, is_deleted) SELECT state_id, version + 1, 1 FROM "+quoted(at))
 				created, err := s.Create(ctx, at, text(`{"singer_state": {}}`), nil)
 				if err != nil {
-					t.Fatal(err)
+					t.Fatalf("%s: %v", tt.name, err)
 				}
 				written = created
 			} else {
 				before, err := s.Read(ctx, at)
 				if err != nil {
-					t.Fatal(err)
+					t.Fatalf("%s: %v", tt.name, err)
 				}
 				updated, err := s.Update(ctx, at, before.Version, statestore.Set(text(`{"singer_state": {}}`)), statestore.Keep())
 				if err != nil || updated.Entry.Version <= before.Version {
-					t.Fatalf("%+v, %v", updated, err)
+					t.Fatalf("%s: %+v, %v", tt.name, updated, err)
 				}
 				written = updated
 			}
 			if found, err := s.Read(ctx, at); err != nil || found.Version != written.Entry.Version || *found.Completed != `{"singer_state": {}}` {
-				t.Fatalf("reads %+v, %v after %+v", found, err, written)
+				t.Fatalf("%s: reads %+v, %v after %+v", tt.name, found, err, written)
 			}
 			if written.Ahead < tt.ahead || tt.ahead == 0 && written.Ahead != 0 {
-				t.Errorf("ahead by %s, want at least %s", written.Ahead, tt.ahead)
+				t.Errorf("%s: ahead by %s, want at least %s", tt.name, written.Ahead, tt.ahead)
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestNoVersionLeft refuses to write over a version that nothing can follow.
 func TestNoVersionLeft(t *testing.T) {
-	s := open(t, chconn.Native)
-	at := table(t, s)
-	exec(t, acctest.Conn(t), "INSERT INTO "+quoted(at)+" (state_id, version, is_deleted) VALUES (?, 18446744073709551615, 1)", at.StateID)
-	if _, err := s.Create(t.Context(), at, text(`{}`), nil); err == nil || !strings.Contains(err.Error(), "18446744073709551615") {
-		t.Fatalf("got %v", err)
-	}
+	everywhere(t, func(t *testing.T, w where) {
+		s := w.open(t)
+		at := w.table(t, s)
+		w.insert(t, at, "{}", "toDateTime64('2299-12-31 23:59:59.999', 6)")
+		before, err := s.Read(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Update(t.Context(), at, before.Version, statestore.Set(text(`{"a": 1}`)), statestore.Keep())
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("version %d is stored", before.Version)) {
+			t.Fatalf("got %v", err)
+		}
+	})
 }
 
 // TestPartialIsKept copies the pipeline's partial state inside the lock, unless it is set.
 func TestPartialIsKept(t *testing.T) {
-	ctx, conn := t.Context(), acctest.Conn(t)
-	s := open(t, chconn.Native)
-	at := table(t, s)
-	const partial = `{"singer_state": {"bookmarks": {"b": 2}}}`
-	exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, partial_state, completed_state) VALUES (?, ?, ?)",
-		at.StateID, partial, `{"singer_state": {"bookmarks": {"a": 1}}}`)
-	before, err := s.Read(ctx, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept, err := s.Update(ctx, at, before.Version, statestore.Set(text(`{"singer_state": {}}`)), statestore.Keep())
-	if err != nil || kept.Entry.Partial == nil || *kept.Entry.Partial != partial {
-		t.Fatalf("%+v, %v", kept, err)
-	}
-	found, err := s.Read(ctx, at)
-	if err != nil || found.Partial == nil || *found.Partial != partial {
-		t.Fatalf("stored: %+v, %v", found, err)
-	}
-	if _, err := s.Update(ctx, at, found.Version, statestore.Keep(), statestore.Set(text(` { } `))); err != nil {
-		t.Fatal(err)
-	}
-	if found, err = s.Read(ctx, at); err != nil || found.Partial != nil || *found.Completed != `{"singer_state": {}}` {
-		t.Fatalf("erased: %+v, %v", found, err)
-	}
+	everywhere(t, func(t *testing.T, w where) {
+		ctx, conn := t.Context(), acctest.Conn(t)
+		s := w.open(t)
+		at := w.table(t, s)
+		const partial = `{"singer_state": {"bookmarks": {"b": 2}}}`
+		exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, partial_state, completed_state) VALUES (?, ?, ?)",
+			at.StateID, partial, `{"singer_state": {"bookmarks": {"a": 1}}}`)
+		before, err := s.Read(ctx, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := s.Update(ctx, at, before.Version, statestore.Set(text(`{"singer_state": {}}`)), statestore.Keep())
+		if err != nil || kept.Entry.Partial == nil || *kept.Entry.Partial != partial {
+			t.Fatalf("%+v, %v", kept, err)
+		}
+		found, err := s.Read(ctx, at)
+		if err != nil || found.Partial == nil || *found.Partial != partial {
+			t.Fatalf("stored: %+v, %v", found, err)
+		}
+		if _, err := s.Update(ctx, at, found.Version, statestore.Keep(), statestore.Set(text(` { } `))); err != nil {
+			t.Fatal(err)
+		}
+		if found, err = s.Read(ctx, at); err != nil || found.Partial != nil || *found.Completed != `{"singer_state": {}}` {
+			t.Fatalf("erased: %+v, %v", found, err)
+		}
+	})
 }
 
 // TestUnchangedWritesNothing: the same state in another spelling is no new row.
 func TestUnchangedWritesNothing(t *testing.T) {
-	ctx, conn := t.Context(), acctest.Conn(t)
-	s := open(t, chconn.Native)
-	at := table(t, s)
-	written, err := s.Create(ctx, at, text(`{"singer_state":{"a":1.0,"b":"é"}}`), text(`{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	same, err := s.Update(ctx, at, written.Entry.Version, statestore.Set(text(`{"singer_state": {"b": "\u00e9", "a": 1}}`)), statestore.Set(nil))
-	if err != nil || same.Entry.Version != written.Entry.Version {
-		t.Fatalf("%+v, %v", same, err)
-	}
-	if n := count(t, conn, "SELECT count() FROM "+quoted(at)); n != 1 {
-		t.Errorf("%d rows, want 1", n)
-	}
+	everywhere(t, func(t *testing.T, w where) {
+		ctx, conn := t.Context(), acctest.Conn(t)
+		s := w.open(t)
+		at := w.table(t, s)
+		written, err := s.Create(ctx, at, text(`{"singer_state":{"a":1.0,"b":"é"}}`), text(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, err := s.Update(ctx, at, written.Entry.Version, statestore.Set(text(`{"singer_state": {"b": "\u00e9", "a": 1}}`)), statestore.Set(nil))
+		if err != nil || same.Entry.Version != written.Entry.Version {
+			t.Fatalf("%+v, %v", same, err)
+		}
+		if n := count(t, conn, "SELECT count() FROM "+quoted(at)); n != 1 {
+			t.Errorf("%d rows, want 1", n)
+		}
+	})
 }
 
 // hostile are state_ids that something on the way might take apart.
@@ -179,10 +191,10 @@ var hostile = []string{
 }
 
 func TestHostileNames(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
+	everywhere(t, func(t *testing.T, w where) {
 		ctx, conn := t.Context(), acctest.Conn(t)
-		s := open(t, protocol)
-		at := table(t, s)
+		s := w.open(t)
+		at := w.table(t, s)
 		neighbour := at
 		if _, err := s.Create(ctx, neighbour, text(`{"n": 1}`), nil); err != nil {
 			t.Fatal(err)
@@ -238,9 +250,9 @@ func TestHostileNames(t *testing.T) {
 
 // TestLargePayload writes and reads 16 MB.
 func TestLargePayload(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
-		s := open(t, protocol)
-		at := table(t, s)
+	everywhere(t, func(t *testing.T, w where) {
+		s := w.open(t)
+		at := w.table(t, s)
 		payload := `{"singer_state": {"bookmarks": "` + strings.Repeat(`it's \\ ? \u00e9 é`, 1<<20) + `"}}`
 		if len(payload) < 16<<20 {
 			t.Fatalf("payload has only %d bytes", len(payload))
@@ -256,10 +268,10 @@ func TestLargePayload(t *testing.T) {
 
 // TestDeduplication writes the same payload again and again where equal blocks are dropped in silence.
 func TestDeduplication(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
+	everywhere(t, func(t *testing.T, w where) {
 		ctx, conn := t.Context(), acctest.Conn(t)
-		s := open(t, protocol)
-		at := table(t, s)
+		s := w.open(t)
+		at := w.table(t, s)
 		for _, name := range []string{quoted(at), "`" + at.Database + "`.`" + at.Table + "_lock`"} {
 			exec(t, conn, "ALTER TABLE "+name+" MODIFY SETTING non_replicated_deduplication_window = 100")
 		}
@@ -292,19 +304,20 @@ func TestProfiles(t *testing.T) {
 		}},
 	}})
 	for _, user := range []string{"async", "odd"} {
-		for _, protocol := range chconn.Protocols() {
-			t.Run(user+"/"+string(protocol), func(t *testing.T) {
+		t.Run(user, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, w where) {
 				endpoint := acctest.EndpointOf(server)
 				conn := endpoint.Conn(t)
 				endpoint.Username = user
-				s, err := statestore.Open(statestore.Config{Connection: connection(endpoint, protocol)})
+				s, err := statestore.Open(statestore.Config{Connection: connection(endpoint, w.protocol), Lock: statestore.LockOptions{Settle: 300 * time.Millisecond}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer func() { _ = s.Close(context.Background()) }()
 				ctx := t.Context()
-				at := statestore.Address{Database: user + string(protocol), Table: "state"}
-				if _, _, err := s.CreateTable(ctx, statestore.TableSpec{Database: at.Database, Name: at.Table, CreateDatabase: true}); err != nil {
+				at := statestore.Address{Database: fmt.Sprint(user, w.protocol, w.layout, w.lockLayout), Table: "state"}
+				spec := statestore.TableSpec{Database: at.Database, Name: at.Table, CreateDatabase: true, Layout: w.layout, LockLayout: w.lockLayout}
+				if _, _, err := s.CreateTable(ctx, spec); err != nil {
 					t.Fatal(err)
 				}
 				start := time.Now()
@@ -321,24 +334,31 @@ func TestProfiles(t *testing.T) {
 						t.Fatalf("read %+v, %v", found, err)
 					}
 				}
-				if n := count(t, conn, "SELECT count() FROM "+quoted(at)+" FINAL"); n != 5 {
-					t.Errorf("%d rows, want 5", n)
+				gone, err := s.Read(ctx, at)
+				if err == nil {
+					_, err = s.Delete(ctx, at, gone.Version)
+				}
+				if err != nil {
+					t.Fatalf("delete: %v", err)
+				}
+				if n := count(t, conn, "SELECT count() FROM "+quoted(at)+" FINAL"); n != 4 {
+					t.Errorf("%d rows, want 4", n)
 				}
 				if took := time.Since(start); took > 30*time.Second {
 					t.Errorf("took %s: writes waited for the flush interval", took)
 				}
 			})
-		}
+		})
 	}
 }
 
 // TestMaterializedView writes to a table whose changes somebody else watches: the server counts their rows as
 // written, too.
 func TestMaterializedView(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
-		s := open(t, protocol)
-		at, conn := table(t, s), acctest.Conn(t)
-		exec(t, conn, "CREATE MATERIALIZED VIEW "+at.Database+".audit ENGINE = MergeTree ORDER BY state_id AS SELECT state_id, version FROM "+quoted(at))
+	everywhere(t, func(t *testing.T, w where) {
+		s := w.open(t)
+		at, conn := w.table(t, s), acctest.Conn(t)
+		exec(t, conn, "CREATE MATERIALIZED VIEW "+at.Database+".audit ENGINE = MergeTree ORDER BY state_id AS SELECT state_id FROM "+quoted(at))
 		if _, err := s.Create(t.Context(), at, text(`{"singer_state": {}}`), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -350,35 +370,37 @@ func TestMaterializedView(t *testing.T) {
 
 // TestCreateOnce: of many creates of one entry in one process, one writes and the others find it.
 func TestCreateOnce(t *testing.T) {
-	ctx := t.Context()
-	s := open(t, chconn.Native)
-	at := table(t, s)
-	var group sync.WaitGroup
-	results := make([]error, 4)
-	for i := range results {
-		group.Go(func() { _, results[i] = s.Create(ctx, at, text(`{"singer_state": {}}`), nil) })
-	}
-	group.Wait()
-	var wrote, refused int
-	for _, err := range results {
-		switch {
-		case err == nil:
-			wrote++
-		case errors.As(err, new(*statestore.ExistsError)):
-			refused++
-		default:
-			t.Error(err)
+	everywhere(t, func(t *testing.T, w where) {
+		ctx := t.Context()
+		s := w.open(t)
+		at := w.table(t, s)
+		var group sync.WaitGroup
+		results := make([]error, 4)
+		for i := range results {
+			group.Go(func() { _, results[i] = s.Create(ctx, at, text(`{"singer_state": {}}`), nil) })
 		}
-	}
-	if wrote != 1 || refused != 3 {
-		t.Errorf("%d wrote and %d were refused, want 1 and 3", wrote, refused)
-	}
-	// Another process may take an equal entry over, and nothing else.
-	other := open(t, chconn.Native)
-	if written, err := other.Create(ctx, at, text(`{ "singer_state": {} }`), nil); err != nil || !written.TookOver {
-		t.Errorf("an equal payload: %+v, %v", written, err)
-	}
-	if _, err := open(t, chconn.Native).Create(ctx, at, text(`{"singer_state": {"a": 1}}`), nil); !errors.As(err, new(*statestore.ExistsError)) {
-		t.Errorf("another payload: %v", err)
-	}
+		group.Wait()
+		var wrote, refused int
+		for _, err := range results {
+			switch {
+			case err == nil:
+				wrote++
+			case errors.As(err, new(*statestore.ExistsError)):
+				refused++
+			default:
+				t.Error(err)
+			}
+		}
+		if wrote != 1 || refused != 3 {
+			t.Errorf("%d wrote and %d were refused, want 1 and 3", wrote, refused)
+		}
+		// Another process may take an equal entry over, and nothing else.
+		other := w.open(t)
+		if written, err := other.Create(ctx, at, text(`{ "singer_state": {} }`), nil); err != nil || !written.TookOver {
+			t.Errorf("an equal payload: %+v, %v", written, err)
+		}
+		if _, err := w.open(t).Create(ctx, at, text(`{"singer_state": {"a": 1}}`), nil); !errors.As(err, new(*statestore.ExistsError)) {
+			t.Errorf("another payload: %v", err)
+		}
+	})
 }

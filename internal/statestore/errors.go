@@ -81,13 +81,19 @@ type UncertainError struct {
 	Address Address
 	// Stamp is the version that the write carried.
 	Stamp uint64
-	// Stored is the newest version that was read afterwards; zero if that could not be read either.
+	// Removed says that it was a delete that leaves no version.
+	Removed bool
+	// Stored is the newest version that was read afterwards; zero if that could not be read either, or if there
+	// is none.
 	Stored uint64
 	// Err is what happened to the write or to its verification.
 	Err error
 }
 
 func (e *UncertainError) Error() string {
+	if e.Removed {
+		return fmt.Sprintf("entry %s: the delete was sent, and version %d was read afterwards (0 is none, or not readable): %v", e.Address, e.Stored, e.Err)
+	}
 	switch e.Stored {
 	case 0:
 		return fmt.Sprintf("entry %s: written as version %d, and what is stored now could not be read: %v", e.Address, e.Stamp, e.Err)

@@ -43,9 +43,6 @@ func (s *Store) resolve(ctx context.Context, name chsql.Table) (resolved, error)
 	if err != nil {
 		return resolved{}, err
 	}
-	if found.table.Layout == LayoutMeltano {
-		return resolved{}, misfits{"it has the layout meltano, in which this version of the provider does not manage entries yet"}.err(name)
-	}
 	slot.known = &found
 	return found, nil
 }

@@ -3,8 +3,10 @@ package statestore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
@@ -21,6 +23,60 @@ func bothProtocols(t *testing.T, test func(t *testing.T, protocol chconn.Protoco
 			test(t, protocol)
 		})
 	}
+}
+
+// A where is a kind of table to keep entries in, and a way to talk about it.
+type where struct {
+	protocol           chconn.Protocol
+	layout, lockLayout statestore.Layout
+}
+
+// everywhere runs a test on both layouts of the state table, on both of the lock table, over both protocols.
+func everywhere(t *testing.T, test func(t *testing.T, w where)) {
+	for _, protocol := range chconn.Protocols() {
+		for _, layout := range statestore.TableLayouts() {
+			for _, lockLayout := range statestore.LockLayouts() {
+				t.Run(fmt.Sprintf("%s, layout %s, lock_layout %s", protocol, layout, lockLayout), func(t *testing.T) {
+					t.Parallel()
+					test(t, where{protocol, layout, lockLayout})
+				})
+			}
+		}
+	}
+}
+
+// open opens a store on the shared server, with a short settle: on Meltano's lock tables, every lock waits for one.
+func (w where) open(t *testing.T) *statestore.Store {
+	t.Helper()
+	s, err := statestore.Open(statestore.Config{
+		Connection: connection(acctest.Server(t), w.protocol), Lock: statestore.LockOptions{Settle: 300 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+// table makes a state table in a database of its own and returns the address of an entry in it.
+func (w where) table(t *testing.T, s *statestore.Store) statestore.Address {
+	t.Helper()
+	at := statestore.Address{Database: acctest.Database(t), Table: "state", StateID: "dev:tap-a-to-target-b"}
+	spec := statestore.TableSpec{Database: at.Database, Name: at.Table, Layout: w.layout, LockLayout: w.lockLayout}
+	if _, _, err := s.CreateTable(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// insert adds a row as somebody does who stamps versions by himself: at an expression of a DateTime64(6).
+func (w where) insert(t *testing.T, at statestore.Address, completed, instant string) {
+	t.Helper()
+	columns := map[statestore.Layout]string{
+		statestore.LayoutVersioned: "version) SELECT ?, ?, toUnixTimestamp64Micro(" + instant + ")",
+		statestore.LayoutMeltano:   "updated_at) SELECT ?, ?, " + instant,
+	}
+	exec(t, acctest.Conn(t), "INSERT INTO "+quoted(at)+" (state_id, completed_state, "+columns[w.layout], at.StateID, completed)
 }
 
 // connection is how to reach an endpoint over a protocol.
@@ -43,14 +99,10 @@ func open(t *testing.T, protocol chconn.Protocol) *statestore.Store {
 	return s
 }
 
-// table makes a state table in a database of its own and returns the address of an entry in it.
+// table makes a table of the default layouts.
 func table(t *testing.T, s *statestore.Store) statestore.Address {
 	t.Helper()
-	at := statestore.Address{Database: acctest.Database(t), Table: "state", StateID: "dev:tap-a-to-target-b"}
-	if _, _, err := s.CreateTable(t.Context(), statestore.TableSpec{Database: at.Database, Name: at.Table}); err != nil {
-		t.Fatal(err)
-	}
-	return at
+	return where{}.table(t, s)
 }
 
 func text(s string) *string { return &s }
@@ -66,10 +118,10 @@ func locks(t *testing.T, at statestore.Address) (n uint64) {
 }
 
 func TestEntryLife(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
+	everywhere(t, func(t *testing.T, w where) {
 		ctx := t.Context()
-		s := open(t, protocol)
-		at := table(t, s)
+		s := w.open(t)
+		at := w.table(t, s)
 		if _, err := s.Read(ctx, at); !errors.Is(err, statestore.ErrNotFound) {
 			t.Fatalf("read of nothing: %v", err)
 		}

@@ -205,7 +205,7 @@ func (w *batch) plan(tasks []task, found map[string]stored) (refused bool) {
 		next, err := t.decide(now)
 		var stamp uint64
 		if err == nil && !next.none {
-			stamp, err = now.stamp()
+			stamp, err = now.stamp(w.table.state.Layout)
 		}
 		switch {
 		case err != nil:
@@ -220,11 +220,11 @@ func (w *batch) plan(tasks []task, found map[string]stored) (refused bool) {
 					Completed: next.completed,
 					Partial:   next.partial,
 					Version:   stamp,
-					UpdatedAt: time.UnixMicro(int64(stamp)).UTC().Truncate(time.Millisecond),
+					UpdatedAt: w.table.state.Layout.Time(stamp).Truncate(time.Millisecond),
 				},
 				deleted: next.deleted,
 				seen:    now.newest,
-				ahead:   time.Duration(stamp-now.now) * time.Microsecond,
+				ahead:   w.table.state.Layout.Time(stamp).Sub(time.UnixMicro(int64(now.now))),
 			})
 		}
 	}
@@ -241,10 +241,10 @@ func (s *Store) put(ctx context.Context, held *lock.Held, w *batch) error {
 		return fmt.Errorf("%s: %d entries of %s with %d bytes, but the server stores at most %d bytes and %d entries as one block",
 			w.operation, len(w.rows), w.table.state, size, maxPayload, chsql.MaxBlockRows)
 	}
-	ids := make([]string, len(w.rows))
-	for i, r := range w.rows {
-		ids[i] = r.StateID
+	if err := s.remove(ctx, held, w); err != nil || len(w.rows) == 0 {
+		return err
 	}
+	ids := w.ids()
 	err := held.Write(ctx, lock.Write{
 		Insert: func(f chsql.Fence) chconn.Statement {
 			return statement(w.operation+".write", w.table.state.Write(f, ids, w.rows[0].seen), w.incoming())
@@ -285,16 +285,16 @@ func payloadSize(payload *string) int {
 	return len(*payload)
 }
 
-// newestVersion is the largest version that has a successor: updated_at, the same instant, is a DateTime64,
-// which ends with the year 2299.
-var newestVersion = uint64(time.Date(2299, 12, 31, 23, 59, 59, 0, time.UTC).UnixMicro())
+// lastInstant is the last one that a version may stand for: updated_at, the same instant, is a DateTime64, which
+// ends with the year 2299.
+var lastInstant = time.Date(2299, 12, 31, 23, 59, 59, 0, time.UTC)
 
 // stamp is the version of the next write: the server's time, or one more than what is stored.
-func (s stored) stamp() (uint64, error) {
-	if s.newest >= newestVersion {
+func (s stored) stamp(layout *chsql.Layout) (uint64, error) {
+	if s.newest >= layout.Version(lastInstant) {
 		return 0, fmt.Errorf("version %d is stored, which no later version can follow; delete that row by hand", s.newest)
 	}
-	return max(s.now, s.newest+1), nil
+	return max(layout.Version(time.UnixMicro(int64(s.now))), s.newest+1), nil
 }
 
 // uncertain looks up what is stored now, for the errors of a write of which nobody can say what became of it.
@@ -302,7 +302,7 @@ func (s *Store) uncertain(ctx context.Context, w *batch, ids []string, cause err
 	found, err := s.readNewest(context.WithoutCancel(ctx), w.table, ids, "entry.uncertain")
 	for _, r := range w.rows {
 		at := Address{Database: w.table.state.Database, Table: w.table.state.Name, StateID: r.StateID}
-		result := &UncertainError{Address: at, Stamp: r.Version, Err: cause}
+		result := &UncertainError{Address: at, Stamp: r.Version, Removed: r.deleted && !w.table.state.Layout.Tombstones(), Err: cause}
 		if err == nil {
 			result.Stored = found[r.StateID].newest
 		}

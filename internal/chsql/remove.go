@@ -1,0 +1,55 @@
+package chsql
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Remove deletes the rows of the ids up to the version that was seen of each, where a delete leaves no tombstone.
+// It removes nothing where the fence does not hold for all of them, and says neither how many nor whether: see
+// [StateTable.VerifyRemoved]. A newer version that came in meanwhile stays.
+//
+// It is a mutation, whose condition the server evaluates when it comes to it: the fence is that of the moment,
+// also if nobody waits for it any more. So the ids are bound, since no external table is there then; see
+// [Removable]. Never a throwIf: a mutation that fails blocks everybody's next one.
+func (t StateTable) Remove(f Fence, ids []string, seen []uint64) Query {
+	fence, fenceArgs, _ := f.guard(ids)
+	conditions, args := t.removed(ids, seen)
+	return Query{
+		Text: fmt.Sprintf("DELETE FROM %s WHERE (%s) AND %s = %d", t, conditions, scalar(fence), guardHolds),
+		Args: append(args, fenceArgs...),
+		Settings: map[string]string{
+			// Before 23.3, lightweight deletes were an experiment.
+			"allow_experimental_lightweight_delete": "1",
+			"lightweight_deletes_sync":              "2",
+		},
+	}
+}
+
+// VerifyRemoved tells what became of a Remove, in two rows as [StateTable.Verify] does. Its VerifyRows has: of how
+// many state_ids nothing is left up to the version that was seen; how many have a newer one.
+func (t StateTable) VerifyRemoved(f Fence, ids []string, seen []uint64) Query {
+	conditions, args := t.removed(ids, seen)
+	rows := fmt.Sprintf("toUInt64(? - uniqExactIf(state_id, %[1]s)), uniqExactIf(state_id, NOT (%[1]s)) FROM %[2]s WHERE state_id IN ?", conditions, t)
+	all := append([]any{len(ids)}, args...)
+	return verify(f, ids, rows, append(append(all, args...), ids))
+}
+
+// removed is the condition that a row is one of those to remove.
+func (t StateTable) removed(ids []string, seen []uint64) (text string, args []any) {
+	conditions := make([]string, len(ids))
+	for i, id := range ids {
+		conditions[i] = fmt.Sprintf("state_id = ? AND %s <= ?", t.Layout.version)
+		args = append(args, id, seen[i])
+	}
+	return strings.Join(conditions, " OR "), args
+}
+
+// Removable is how many of the ids, from the first on, one Remove can name: at least one, if there is one.
+func Removable(ids []string) int {
+	n := min(len(ids), maxBound)
+	for n > 1 && !fits(ids[:n]) {
+		n /= 2
+	}
+	return n
+}
