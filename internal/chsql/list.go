@@ -40,6 +40,16 @@ ORDER BY state_id%s`, t.Layout.version, t, strings.Join(where, " AND "), limit),
 	}
 }
 
+// Match reads the state_ids of the live entries that a glob matches, sorted.
+// Columns: state_id String.
+func (t StateTable) Match(glob string) Query {
+	return Query{
+		Text:     fmt.Sprintf("SELECT state_id FROM %s FINAL WHERE state_id LIKE ? ORDER BY state_id", t),
+		Args:     []any{Like(glob)},
+		Settings: reading(),
+	}
+}
+
 // Like makes a pattern for LIKE of a glob: * is any number of characters, ? is one, and everything else is itself,
 // also what LIKE would take for a wildcard.
 func Like(glob string) string {

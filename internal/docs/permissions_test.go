@@ -56,6 +56,12 @@ func applyEntry(ctx context.Context, s *statestore.Store, database, id string) e
 	if err == nil && written.Unreleased == nil {
 		written, err = s.Delete(ctx, at, written.Entry.Version)
 	}
+	if err == nil && written.Unreleased == nil {
+		written, err = s.Create(ctx, at, &first, nil)
+	}
+	if err == nil && written.Unreleased == nil {
+		_, err = s.Clear(ctx, database, "state", id)
+	}
 	if err == nil && written.Unreleased != nil {
 		return written.Unreleased
 	}

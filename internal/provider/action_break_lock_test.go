@@ -1,13 +1,14 @@
 package provider
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// invoke invokes an action as Terraform 1.14 does, and returns its progress messages and what it says at its end.
-func (s served) invoke(t *testing.T, name string, config attrs) (progress []string, diagnostics []*tfprotov6.Diagnostic) {
+// planAction validates and plans an action as Terraform 1.14 does, and returns what the provider says.
+func (s served) planAction(t *testing.T, name string, config attrs) []*tfprotov6.Diagnostic {
 	t.Helper()
 	server, ok := s.ProviderServer.(tfprotov6.ActionServer)
 	if !ok {
@@ -19,13 +20,28 @@ func (s served) invoke(t *testing.T, name string, config attrs) (progress []stri
 		t.Fatal(err)
 	}
 	if len(validated.Diagnostics) > 0 {
-		return nil, validated.Diagnostics
+		return validated.Diagnostics
 	}
 	planned, err := server.PlanAction(t.Context(), &tfprotov6.PlanActionRequest{ActionType: name, Config: raw})
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "plan", planned.Diagnostics, "")
+	return planned.Diagnostics
+}
+
+// invoke plans and invokes an action, and returns its progress messages and what it says at its end. What its plan warns
+// of is left out.
+func (s served) invoke(t *testing.T, name string, config attrs) (progress []string, diagnostics []*tfprotov6.Diagnostic) {
+	t.Helper()
+	planned := s.planAction(t, name, config)
+	if slices.ContainsFunc(planned, func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError }) {
+		return nil, planned
+	}
+	server, ok := s.ProviderServer.(tfprotov6.ActionServer)
+	if !ok {
+		t.Fatal("the provider serves no actions")
+	}
+	raw := wired(t, s.schemas.ActionSchemas[name].Schema, config)
 	invoked, err := server.InvokeAction(t.Context(), &tfprotov6.InvokeActionRequest{ActionType: name, Config: raw})
 	if err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func (p *Provider) Functions(context.Context) []func() function.Function {
 
 // Actions lists the actions.
 func (p *Provider) Actions(context.Context) []func() action.Action {
-	return []func() action.Action{NewBreakLockAction, NewOptimizeAction}
+	return []func() action.Action{NewBreakLockAction, NewClearAction, NewOptimizeAction}
 }
 
 // ValidateConfig checks what one attribute alone cannot tell.

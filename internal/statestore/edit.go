@@ -3,12 +3,13 @@ package statestore
 // A Verb is what an Edit does.
 type Verb int
 
-// The verbs do what the methods of Store do that are named like them.
+// The verbs do what the methods of Store do that are named like them. EditClear is a delete of whatever is stored.
 const (
 	EditCreate Verb = iota
 	EditSeed
 	EditUpdate
 	EditDelete
+	EditClear
 )
 
 // String names the operation in logs.
@@ -16,7 +17,7 @@ func (v Verb) String() string {
 	switch v {
 	case EditUpdate:
 		return "update"
-	case EditDelete:
+	case EditDelete, EditClear:
 		return "delete"
 	case EditCreate, EditSeed:
 	}
@@ -29,7 +30,7 @@ type Edit struct {
 	Verb    Verb
 	// Expect is the version that the caller has read, for an update or a delete.
 	Expect uint64
-	// Completed and Partial are for all but a delete. A create has nothing to Keep, and stores NULL.
+	// Completed and Partial are for all but a delete or a clear. A create has nothing to Keep, and stores NULL.
 	Completed, Partial Value
 }
 
@@ -54,6 +55,8 @@ func (s *Store) decide(at Address, e Edit, now stored) (change, error) {
 		next := change{completed: e.Completed.over(now.entry.Completed), partial: e.Partial.over(now.entry.Partial)}
 		next.none = next.same(now)
 		return next, nil
+	case EditClear:
+		return change{none: !now.live, deleted: now.live}, nil
 	case EditDelete:
 	}
 	switch {
