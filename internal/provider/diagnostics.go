@@ -111,7 +111,7 @@ func advise(a attempt, err error) string {
 	grant, denied := statestore.MissingGrant(err)
 	switch {
 	case errors.As(err, &exists):
-		return fmt.Sprintf("A live entry is there already, with version %d. It was left as it is. If another resource of this configuration declares it, remove one of the two. Otherwise import it",
+		return fmt.Sprintf("A live entry is there already, with version %d. It was left as it is. If another resource of this configuration declares it, remove one of the two. If the pipeline shall go on from what is stored, set write_policy = \"seed\". Otherwise import it",
 			exists.Version) + importCommands(a.id)
 	case errors.As(err, &tableExists):
 		return "A table is there already, with something in it or not just as declared. It was left as it is. To manage it, import it" + importCommands(a.id)

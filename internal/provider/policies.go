@@ -56,7 +56,7 @@ var (
 	}
 	rewindPolicies = choice[rewindPolicy]{
 		{rewindWarn, "the plan warns, with a line for each value that would go back and each bookmark that would vanish"},
-		{rewindError, "the plan fails, with the same lines; also one with `-replace`, where Terraform drops warnings"},
+		{rewindError, "the plan fails, with the same lines, also one with `-replace`, where Terraform drops warnings. With `enforce`, that is every plan after the pipeline has moved on"},
 		{rewindAllow, "nothing is said"},
 	}
 )

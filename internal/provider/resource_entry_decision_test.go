@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -245,4 +246,74 @@ func diagnosed(t *testing.T, output string) map[string]string {
 		}
 	}
 	return said
+}
+
+// The documentation shows the decision table.
+func TestEntry_decisionsDocumented(t *testing.T) {
+	t.Parallel()
+	const file = "../../templates/resources/entry.md.tmpl"
+	documented, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := map[decision]string{} // by operation, row and policy
+	for _, d := range decisions {
+		cells[decision{op: d.op, row: d.row, policy: d.policy}] = d.cell()
+	}
+	var table strings.Builder
+	table.WriteString("| Terraform | stored is | `enforce` | `seed` |\n|---|---|---|---|\n")
+	for _, op := range []struct{ op, title string }{
+		{opCreate, "creates"},
+		{opRefresh, "finds the configuration unchanged"},
+		{opUpdate, "finds another `completed_state` declared"},
+		{opIgnoreChanges, "finds another option, and ignores changes of `completed_state`"},
+		{opDestroy, "destroys"},
+	} {
+		for _, row := range []struct{ row, title string }{
+			{rowAbsent, "nothing"},
+			{rowLiveEqual, "what is declared"},
+			{rowLiveDifferent, "something else"},
+			{rowMoved, "moved"},
+		} {
+			fmt.Fprintf(&table, "| %s | %s |", op.title, row.title)
+			for _, policy := range []writePolicy{policyEnforce, policySeed} {
+				cell := cells[decision{op: op.op, row: row.row, policy: policy}]
+				if row.row == rowAbsent && cell != cells[decision{op: op.op, row: rowTombstone, policy: policy}] {
+					t.Errorf("%s, %s: a tombstone is not the same as nothing", op.op, policy)
+				}
+				fmt.Fprintf(&table, " %s |", cell)
+			}
+			table.WriteString("\n")
+		}
+	}
+	if !strings.Contains(string(documented), table.String()) {
+		t.Errorf("%s does not have this table:\n%s", file, table.String())
+	}
+}
+
+// cell is a decision for readers.
+func (d decision) cell() string {
+	var cell string
+	switch {
+	case d.fails:
+		return "error"
+	case d.action == "":
+		return "forgets it"
+	case d.action == "no-op":
+		return "no change"
+	case d.action == "delete":
+		cell = "deletes it"
+	case d.stored == declared && d.op == opRefresh && d.action == "update":
+		cell = "puts it back"
+	case d.stored == declared || d.stored == again:
+		cell = "writes it"
+	case d.op == opIgnoreChanges:
+		return "writes no row"
+	default:
+		cell = "takes it over as it is"
+	}
+	if d.says != "" {
+		cell += ", warns"
+	}
+	return cell
 }

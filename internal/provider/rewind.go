@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -34,7 +35,7 @@ func (r rewind) addWrite(diags *diag.Diagnostics) {
 	}
 	summary := fmt.Sprintf("State entry %q would be set back", r.stateID)
 	effect := "Applying this sets the pipeline back: its next run reads again what it has read since."
-	if bookmark.FullRefresh(stored, planned) {
+	if vanishes(lost) && bookmark.FullRefresh(stored, planned) {
 		summary = fmt.Sprintf("State entry %q would lose all its bookmarks", r.stateID)
 		effect = "Applying this leaves the pipeline no bookmark: its next run is a full refresh, which reads everything anew."
 	}
@@ -54,7 +55,11 @@ func (r rewind) addWrite(diags *diag.Diagnostics) {
 // addDestroy says what a destroy would take.
 func (r rewind) addDestroy(diags *diag.Diagnostics) {
 	stored, nothing, ok := r.documents()
-	if !ok || !bookmark.FullRefresh(stored, nothing) {
+	if !ok {
+		return
+	}
+	lost := losses(bookmark.Compare(stored, nothing))
+	if len(lost) == 0 {
 		return
 	}
 	advice := `To keep what is stored and only forget it, apply deletion_policy = "retain" first, or use a removed block with lifecycle { destroy = false }.`
@@ -63,7 +68,7 @@ func (r rewind) addDestroy(diags *diag.Diagnostics) {
 	}
 	r.add(diags, fmt.Sprintf("State entry %q would lose all its bookmarks", r.stateID),
 		"Destroying it deletes what the pipeline has stored: its next run is a full refresh, which reads everything anew.",
-		lines(losses(bookmark.Compare(stored, nothing))), advice)
+		lines(lost), advice)
 }
 
 // documents returns what there is to compare. What cannot be read is not compared, nor what is not known yet: that is in
@@ -98,6 +103,10 @@ func losses(changes []bookmark.Change) []bookmark.Change {
 		}
 	}
 	return lost
+}
+
+func vanishes(lost []bookmark.Change) bool {
+	return slices.ContainsFunc(lost, func(c bookmark.Change) bool { return c.Kind == bookmark.Vanished })
 }
 
 // lines shows the first ones, indented so that Terraform does not wrap them.

@@ -2,11 +2,14 @@ package provider
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/bookmark"
 )
 
 // What a write is said to set back. How values compare is tested in package bookmark.
@@ -69,6 +72,36 @@ func TestRewind_destroy(t *testing.T) {
 			rewind{stateID: "dev:x", policy: tc.policy, stored: tc.stored, planned: of("{}")}.addDestroy(&diags)
 			compareSaid(t, diags, tc.want)
 		})
+	}
+}
+
+// Of every shape of state, a destroy says something if, and only if, the next run would be a full refresh.
+func TestRewind_destroyShapes(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../examples/complete/state-export.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	export, err := bookmark.ParseExport(string(raw))
+	if err != nil || len(export) != 20 {
+		t.Fatalf("%d states, %v", len(export), err)
+	}
+	spoke := 0
+	for id, entry := range export {
+		stored, _ := merge(of(entry.Completed), of(entry.Partial))
+		document, err := bookmark.Parse(stored.ValueString())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var diags diag.Diagnostics
+		rewind{stateID: id, stored: stored, planned: of("{}")}.addDestroy(&diags)
+		if refresh := bookmark.FullRefresh(document, bookmark.Document{}); refresh != (len(diags) == 1) {
+			t.Errorf("%s: a full refresh: %t, but it said %v", id, refresh, diags)
+		}
+		spoke += len(diags)
+	}
+	if spoke < 15 {
+		t.Errorf("it spoke of %d states, want most", spoke)
 	}
 }
 
