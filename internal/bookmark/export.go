@@ -1,6 +1,11 @@
 package bookmark
 
-import "errors"
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+)
 
 // ErrEntry tells that an entry of an export has another key than completed and
 // partial, for example because it is a bare payload.
@@ -11,6 +16,44 @@ var ErrEntry = errors.New("entry with another key than completed and partial")
 type Entry struct {
 	Completed string
 	Partial   string
+}
+
+// String writes the entry so that [ParseEntry] reads it, with the payloads that it
+// has as they are spelled.
+func (e Entry) String() string {
+	var out strings.Builder
+	e.write(&out)
+	return out.String()
+}
+
+func (e Entry) write(out *strings.Builder) {
+	out.WriteByte('{')
+	i := 0
+	for _, payload := range []struct{ key, text string }{{completedKey, e.Completed}, {partialKey, e.Partial}} {
+		if payload.text != "" {
+			writeKey(out, i, payload.key)
+			out.WriteString(payload.text)
+			i++
+		}
+	}
+	out.WriteByte('}')
+}
+
+const (
+	completedKey = "completed"
+	partialKey   = "partial"
+)
+
+// FormatExport writes entries so that [ParseExport] reads them, sorted by state ID.
+func FormatExport(entries map[string]Entry) string {
+	var out strings.Builder
+	out.WriteByte('{')
+	for i, id := range slices.Sorted(maps.Keys(entries)) {
+		writeKey(&out, i, id)
+		entries[id].write(&out)
+	}
+	out.WriteByte('}')
+	return out.String()
 }
 
 // ParseExport reads what `meltano state export` writes, entries by state ID:
@@ -52,9 +95,9 @@ func (v value) entry() (Entry, error) {
 	for m := range v.eachMember {
 		var payload *string
 		switch m.key {
-		case "completed":
+		case completedKey:
 			payload = &e.Completed
-		case "partial":
+		case partialKey:
 			payload = &e.Partial
 		default:
 			return Entry{}, m.value.refuse(ErrEntry)

@@ -58,6 +58,21 @@ func TestParseExport(t *testing.T) {
 	}
 }
 
+func TestFormatExport(t *testing.T) {
+	want := export(t)
+	want["q\"\\\n\u00e9"], want["none"], want["empty"] = Entry{Completed: `{"a": 1.0}`}, Entry{}, Entry{Partial: `{}`}
+	got, err := ParseExport(FormatExport(want))
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("read back %v, %v, want %v", got, err, want)
+	}
+	if text := FormatExport(map[string]Entry{"b": {}, "a": {Completed: `{ }`, Partial: `{"p":1}`}}); text != `{"a":{"completed":{ },"partial":{"p":1}},"b":{}}` {
+		t.Errorf("wrote %s", text)
+	}
+	if text := FormatExport(nil); text != "{}" {
+		t.Errorf("wrote %s for nothing", text)
+	}
+}
+
 func TestParseEntry(t *testing.T) {
 	got, err := ParseEntry(` {"partial":{"a":[]},"completed":null}`)
 	if want := (Entry{Partial: `{"a":[]}`}); err != nil || got != want {

@@ -41,6 +41,11 @@ func onEntries(verb, pattern, table string, store *statestore.Store) attempt {
 	return attempt{verb: verb, kind: "state entries", object: fmt.Sprintf("the entries %q in table %s", pattern, table), server: store.String()}
 }
 
+// onApply is an attempt at many entries of a table, given as database/name.
+func onApply(verb string, entries int, table string, store *statestore.Store) attempt {
+	return attempt{verb: verb, kind: "state entries", object: fmt.Sprintf("%d entries in table %s", entries, table), id: table, server: store.String()}
+}
+
 func onTable(verb, id string, store *statestore.Store) attempt {
 	return attempt{verb: verb, kind: "state table", object: "table " + id, id: id, server: store.String()}
 }
@@ -90,6 +95,7 @@ func addError(diags *diag.Diagnostics, a attempt, err error) {
 // advise says what to do about an error. Causes that can stand behind others come last.
 func advise(a attempt, err error) string {
 	var (
+		failed      *statestore.ApplyError
 		exists      *statestore.ExistsError
 		tableExists *statestore.TableExistsError
 		replaced    *statestore.TableReplacedError
@@ -110,6 +116,8 @@ func advise(a attempt, err error) string {
 	)
 	grant, denied := statestore.MissingGrant(err)
 	switch {
+	case errors.As(err, &failed):
+		return adviseApply(a, failed)
 	case errors.As(err, &exists):
 		return fmt.Sprintf("A live entry is there already, with version %d. It was left as it is. If another resource of this configuration declares it, remove one of the two. If the pipeline shall go on from what is stored, set write_policy = \"seed\". Otherwise import it",
 			exists.Version) + importCommands(a.id)
@@ -165,6 +173,51 @@ func advise(a attempt, err error) string {
 		return "The connection broke before the answer came, so it may have happened or not. Run apply again: it finds out."
 	}
 	return ""
+}
+
+// adviseApply says what to do about a batch of entries that failed, and names those that refused.
+func adviseApply(a attempt, failed *statestore.ApplyError) string {
+	var text strings.Builder
+	switch {
+	case failed.Done == 0:
+		text.WriteString("No entry was changed.")
+	case a.verb == "create":
+		fmt.Fprintf(&text, "%d of them are written, in batches of their own, but not in the state. The next apply takes over those that are as declared, and goes on.", failed.Done)
+	default:
+		fmt.Fprintf(&text, "%d of them are done, in batches of their own, and so in the state.", failed.Done)
+	}
+	var exist, moved, uncertain []string
+	for _, err := range failed.Errs {
+		var existsErr *statestore.ExistsError
+		var movedErr *statestore.MovedError
+		var uncertainErr *statestore.UncertainError
+		switch {
+		case errors.As(err, &existsErr):
+			exist = append(exist, existsErr.Address.StateID)
+		case errors.As(err, &movedErr):
+			moved = append(moved, movedErr.Address.StateID)
+		case errors.As(err, &uncertainErr):
+			uncertain = append(uncertain, uncertainErr.Address.StateID)
+		}
+	}
+	if len(exist) > 0 {
+		fmt.Fprintf(&text, "\n\nLive entries are there already, and were left as they are:\n\n%s\n\n"+
+			"If another resource declares them, remove one of the two. If pipelines have made them, write_policy = \"seed\" leaves them as they are. To manage them here, import what is there, all or what matches a pattern",
+			listed(exist)) // importCommands ends the sentence
+		text.WriteString(importCommands(a.id + "/*"))
+	}
+	if len(moved) > 0 {
+		fmt.Fprintf(&text, "\n\nPipelines have probably run in between, and moved these:\n\n%s\n\nRun plan again and look at what it shows before you apply.", listed(moved))
+	}
+	if len(uncertain) > 0 {
+		fmt.Fprintf(&text, "\n\nThese were sent, but could not be confirmed as what is stored now:\n\n%s\n\nRun plan again: it shows what is.", listed(uncertain))
+	}
+	if len(exist)+len(moved)+len(uncertain) == 0 {
+		if advice := advise(a, failed.Errs[0]); advice != "" {
+			text.WriteString("\n\n" + advice)
+		}
+	}
+	return text.String()
 }
 
 func adviseBusy(busy *statestore.BusyError) string {

@@ -103,7 +103,7 @@ func (p *Provider) Metadata(_ context.Context, _ provider.MetadataRequest, resp 
 
 // Resources lists the resources.
 func (p *Provider) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{NewTableResource, NewEntryResource}
+	return []func() resource.Resource{NewTableResource, NewEntryResource, NewEntriesResource}
 }
 
 // DataSources lists the data sources.

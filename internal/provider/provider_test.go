@@ -35,8 +35,7 @@ type scenario struct {
 	acctest.Endpoint
 	protocol string
 	database string
-	layout   statestore.Layout // of the table that newTable makes; "" is the default
-	conn     driver.Conn       // native and all-powerful, to look behind the provider's back
+	conn     driver.Conn // native and all-powerful, to look behind the provider's back
 }
 
 // newScenario makes a scenario on the server that the tests share. The database is empty.
@@ -100,7 +99,7 @@ func (s scenario) newTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close(context.Background()) }()
-	if _, _, err := store.CreateTable(t.Context(), statestore.TableSpec{Database: s.database, Name: defaultTable, Layout: s.layout}); err != nil {
+	if _, _, err := store.CreateTable(t.Context(), statestore.TableSpec{Database: s.database, Name: defaultTable}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -143,11 +142,7 @@ type row struct {
 // live returns the live rows.
 func (s scenario) live(t *testing.T) map[string]row {
 	t.Helper()
-	version := "version"
-	if s.layout == statestore.LayoutMeltano {
-		version = "toUInt64(toUnixTimestamp64Milli(updated_at))"
-	}
-	found, err := s.conn.Query(t.Context(), "SELECT state_id, completed_state, partial_state, "+version+" FROM "+s.database+".state FINAL")
+	found, err := s.conn.Query(t.Context(), "SELECT state_id, completed_state, partial_state, version FROM "+s.database+".state FINAL")
 	if err != nil {
 		t.Fatal(err)
 	}

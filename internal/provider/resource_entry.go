@@ -165,7 +165,7 @@ func (r *entryResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 	if written.Left {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("State entry %q was left as it is", at.StateID),
-			"Another resource has taken it over in this run, so it was not deleted, but only forgotten. To rename a resource, use a moved block.")
+			leftDetail)
 	}
 	warnWritten(&resp.Diagnostics, at, written)
 }
@@ -224,11 +224,14 @@ func orDefault(value, def types.String) types.String {
 
 // warnTookOver says that a create found a live entry.
 func warnTookOver(diags *diag.Diagnostics, at statestore.Address, policy writePolicy) {
-	detail := "It held what is declared, so it is taken over as it is, and nothing was written. Terraform manages it from now on."
+	diags.AddWarning(fmt.Sprintf("State entry %q was there already", at.StateID), tookOverDetail(policy))
+}
+
+func tookOverDetail(policy writePolicy) string {
 	if policy == policySeed {
-		detail = `A seed leaves it as it is, and nothing was written. The next run uses what is stored, which merged_state shows.`
+		return "A seed leaves it as it is, and nothing was written. The next run uses what is stored."
 	}
-	diags.AddWarning(fmt.Sprintf("State entry %q was there already", at.StateID), detail)
+	return "It held what is declared, so it is taken over as it is, and nothing was written. Terraform manages it from now on."
 }
 
 // warnWritten warns of what the user would not expect of a write that happened.
@@ -241,7 +244,13 @@ func warnWritten(diags *diag.Diagnostics, at statestore.Address, written statest
 	}
 	if written.Unreleased != nil {
 		diags.AddWarning(fmt.Sprintf("The lock of state entry %q may not be released", at.StateID),
-			fmt.Sprintf("The write is done, but removing the lock was not confirmed, so pipelines may have to wait until it expires at %s.\n\n%s",
-				written.Unreleased.Expires.UTC().Format(time.RFC3339), sentence(written.Unreleased)))
+			unreleasedDetail(written.Unreleased))
 	}
+}
+
+const leftDetail = "Another resource has taken it over in this run, so it was not deleted, but only forgotten. To rename a resource, use a moved block."
+
+func unreleasedDetail(err *statestore.ReleaseError) string {
+	return fmt.Sprintf("The write is done, but removing the lock was not confirmed, so pipelines may have to wait until it expires at %s.\n\n%s",
+		err.Expires.UTC().Format(time.RFC3339), sentence(err))
 }

@@ -3,12 +3,8 @@ package provider
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
-	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/statestore"
 )
 
 // What a test of the decision table does with an entry.
@@ -145,77 +141,73 @@ func decisionBlock(op, completed string, more ...string) string {
 
 func TestEntry_decisions(t *testing.T) {
 	t.Parallel()
-	for layout, protocol := range map[statestore.Layout]string{
-		statestore.LayoutVersioned: protocolNative,
-		statestore.LayoutMeltano:   protocolHTTP,
+	// A destroy has a workspace of its own: it destroys everything.
+	for name, only := range map[string]func(decision) bool{
+		"destroy": func(d decision) bool { return d.op == opDestroy },
+		"others":  func(d decision) bool { return d.op != opDestroy },
 	} {
-		t.Run(string(layout), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScenario(t, protocol)
-			s.layout = layout
-			s.newTable(t)
-			t.Run("destroy", s.decideDestroys)
-			t.Run("others", s.decideOthers)
+			eachProtocol(t, func(t *testing.T, s scenario) {
+				s.newTable(t)
+				w := s.workspace(t, "")
+				existing := decisionBlock(opDestroy, declared)
+				plan := []string{"plan", "-json", "-out=tfplan", "-destroy"}
+				if name == "others" {
+					existing = decisionBlock(opRefresh, declared) + decisionBlock(opUpdate, declared) + decisionBlock(opIgnoreChanges, declared)
+					plan = plan[:3]
+				}
+				w.Configure(t, s.config(existing))
+				succeeds(t, w, "apply", "-auto-approve")
+
+				var want []decision
+				for _, d := range decisions {
+					if only(d) {
+						want = append(want, d)
+						s.prepare(t, d)
+					}
+				}
+				if name == "others" {
+					w.Configure(t, s.config(decisionBlock(opCreate, declared)+decisionBlock(opRefresh, declared)+decisionBlock(opUpdate, again)+
+						decisionBlock(opIgnoreChanges, again, `  deletion_policy = "retain"`, "  lifecycle {\n    ignore_changes = [completed_state]\n  }")))
+				}
+				planned := succeeds(t, w, plan...)
+				actions := plannedActions(t, w)
+				for _, d := range want {
+					if d.row == rowMoved {
+						s.meltano(t, d.key(), theirs, nil)
+					}
+				}
+				applied, code := w.Run(t, "apply", "-json", "tfplan")
+				if code != 1 {
+					t.Errorf("apply ended with %d, want 1 for the decisions that fail:\n%s", code, applied)
+				}
+				said, live := diagnosed(t, planned+applied), s.live(t)
+				for _, d := range want {
+					d.check(t, actions[d.address()], said, live)
+				}
+				if extra := len(actions); extra > len(want) {
+					t.Errorf("%d resources are planned, want no more than %d", extra, len(want))
+				}
+				if locks := s.count(t, "state_lock"); locks != 0 {
+					t.Errorf("%d claims are left", locks)
+				}
+			})
 		})
-	}
-}
-
-// decideDestroys has a workspace of its own: it destroys everything.
-func (s scenario) decideDestroys(t *testing.T) {
-	w := s.workspace(t, decisionBlock(opDestroy, declared))
-	succeeds(t, w, "apply", "-auto-approve")
-	s.decide(t, w, func(d decision) bool { return d.op == opDestroy }, "-destroy")
-}
-
-func (s scenario) decideOthers(t *testing.T) {
-	w := s.workspace(t, decisionBlock(opRefresh, declared)+decisionBlock(opUpdate, declared)+decisionBlock(opIgnoreChanges, declared))
-	succeeds(t, w, "apply", "-auto-approve")
-	w.Configure(t, s.config(decisionBlock(opCreate, declared)+decisionBlock(opRefresh, declared)+decisionBlock(opUpdate, again)+
-		decisionBlock(opIgnoreChanges, again, `  deletion_policy = "retain"`, "  lifecycle {\n    ignore_changes = [completed_state]\n  }")))
-	s.decide(t, w, func(d decision) bool { return d.op != opDestroy })
-}
-
-// decide plans and applies, with what others store before and in between, and compares with the decisions.
-func (s scenario) decide(t *testing.T, w *acctest.Workspace, about func(decision) bool, args ...string) {
-	t.Helper()
-	want := slices.DeleteFunc(slices.Clone(decisions), func(d decision) bool { return !about(d) })
-	for _, d := range want {
-		s.prepare(t, d)
-	}
-	planned := succeeds(t, w, append([]string{"plan", "-json", "-out=tfplan"}, args...)...)
-	actions := plannedActions(t, w)
-	for _, d := range want {
-		if d.row == rowMoved {
-			s.meltano(t, d.key(), theirs, nil)
-		}
-	}
-	applied, code := w.Run(t, "apply", "-json", "tfplan")
-	if code != 1 {
-		t.Errorf("apply ended with %d, want 1 for the decisions that fail:\n%s", code, applied)
-	}
-	said, live := diagnosed(t, planned+applied), s.live(t)
-	for _, d := range want {
-		d.check(t, actions[d.address()], said, live)
-	}
-	if len(actions) > len(want) {
-		t.Errorf("%d resources are planned, want no more than %d", len(actions), len(want))
-	}
-	if locks := s.count(t, "state_lock"); locks != 0 {
-		t.Errorf("%d claims are left", locks)
 	}
 }
 
 // prepare stores what the plan of a decision should find.
 func (s scenario) prepare(t *testing.T, d decision) {
 	t.Helper()
-	switch row := d.row; {
-	case row == rowAbsent, row == rowTombstone && s.layout == statestore.LayoutMeltano: // which knows no tombstones
+	switch d.row {
+	case rowAbsent:
 		s.meltanoDelete(t, d.key())
-	case row == rowTombstone:
+	case rowTombstone:
 		s.insert(t, "(state_id, is_deleted)", d.key(), uint8(1))
-	case row == rowLiveEqual:
+	case rowLiveEqual:
 		s.meltano(t, d.key(), rewrote, nil)
-	case row == rowLiveDifferent:
+	case rowLiveDifferent:
 		s.meltano(t, d.key(), theirs, nil)
 	}
 }

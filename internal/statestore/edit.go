@@ -39,7 +39,7 @@ type Edit struct {
 func (s *Store) decide(at Address, e Edit, now stored) (change, error) {
 	switch e.Verb {
 	case EditCreate, EditSeed:
-		next := change{completed: e.Completed.over(nil), partial: e.Partial.over(nil)}
+		next := change{completed: e.Completed.Over(nil), partial: e.Partial.Over(nil)}
 		if !now.live {
 			return next, nil
 		}
@@ -52,7 +52,7 @@ func (s *Store) decide(at Address, e Edit, now stored) (change, error) {
 		if !now.live || now.entry.Version != e.Expect {
 			return change{}, now.moved(at, e.Expect)
 		}
-		next := change{completed: e.Completed.over(now.entry.Completed), partial: e.Partial.over(now.entry.Partial)}
+		next := change{completed: e.Completed.Over(now.entry.Completed), partial: e.Partial.Over(now.entry.Partial)}
 		next.none = next.same(now)
 		return next, nil
 	case EditClear:

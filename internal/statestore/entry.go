@@ -43,8 +43,8 @@ func Keep() Value { return Value{keep: true} }
 // Set stores a payload. Nil and an empty object are stored as NULL, as Meltano does.
 func Set(text *string) Value { return Value{text: text} }
 
-// over returns the payload that the value makes of the one that is stored.
-func (v Value) over(stored *string) *string {
+// Over returns the payload that the value makes of the one that is stored.
+func (v Value) Over(stored *string) *string {
 	if v.keep {
 		return stored
 	}

@@ -1,0 +1,4 @@
+import {
+  to = clickhousestate_entries.project
+  id = "meltano/state/prod:*"
+}
