@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -28,6 +29,12 @@ func (s scenario) peer(t *testing.T) *meltano.Backend {
 		t.Fatal(err)
 	}
 	return peer
+}
+
+// entryIn is an entry in the table of this configuration.
+func entryIn(stateID string, lines ...string) string {
+	return fmt.Sprintf("resource \"clickhousestate_entry\" \"in\" {\n  table = clickhousestate_table.t.name\n  database = clickhousestate_table.t.database\n  state_id = %q\n%s\n}\n",
+		stateID, strings.Join(lines, "\n"))
 }
 
 // bookmarks is a state of Meltano's.
@@ -65,6 +72,31 @@ func TestTable_madeByMeltano(t *testing.T) {
 			resource.TestStep{Config: s.config(table("  settings = {\n    min_age_to_force_merge_seconds = \"60\"\n  }")), ConfigPlanChecks: resource.ConfigPlanChecks{
 				PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(tableT, plancheck.ResourceActionUpdate)},
 			}},
+			// Entries in it: cases.md, 7. One is adopted, changed and destroyed; Meltano finds what it should.
+			resource.TestStep{
+				Config: s.config(table("  settings = {\n    min_age_to_force_merge_seconds = \"60\"\n  }") + entryIn("dev:tap-1-to-b", issues("T0")) +
+					"import {\n  to = clickhousestate_entry.in\n  id = \"" + s.database + "/state/dev:tap-1-to-b\"\n}\n"),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction("clickhousestate_entry.in", plancheck.ResourceActionNoop)}},
+			},
+			resource.TestStep{
+				Config: s.config(table("  settings = {\n    min_age_to_force_merge_seconds = \"60\"\n  }") + entryIn("dev:tap-1-to-b", issues("T1"))),
+				PostApplyFunc: func() {
+					if got, err := peer.Get(t.Context(), "dev:tap-1-to-b"); err != nil || meltano.Dumps(got.Completed) != meltano.Dumps(bookmarks("T1").Completed) {
+						t.Errorf("Meltano reads %v, %v", got, err)
+					}
+				},
+			},
+			resource.TestStep{
+				Config: s.config(table("  settings = {\n    min_age_to_force_merge_seconds = \"60\"\n  }")),
+				PostApplyFunc: func() {
+					if got, err := peer.Get(t.Context(), "dev:tap-1-to-b"); !errors.Is(err, meltano.ErrNoState) {
+						t.Errorf("after the destroy, Meltano reads %v, %v", got, err)
+					}
+					if err := peer.Set(t.Context(), "dev:tap-1-to-b", bookmarks("T2")); err != nil {
+						t.Fatal(err)
+					}
+				},
+			},
 			resource.TestStep{Config: s.config("removed {\n  from = " + tableT + "\n  lifecycle {\n    destroy = false\n  }\n}\n"), PostApplyFunc: func() {
 				if n := s.count(t, "state FINAL"); n != 3 {
 					t.Errorf("%d entries are left, want 3", n)

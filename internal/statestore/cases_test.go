@@ -199,26 +199,24 @@ func TestHostileNames(t *testing.T) {
 		if _, err := s.Create(ctx, neighbour, text(`{"n": 1}`), nil); err != nil {
 			t.Fatal(err)
 		}
-		stored := func(id string) string {
-			rows := count(t, conn, "SELECT count() FROM "+quoted(at)+" FINAL WHERE hex(state_id) = ?", strings.ToUpper(hex.EncodeToString([]byte(id))))
-			if rows != 1 {
-				t.Fatalf("%d rows of %q", rows, id)
-			}
-			var payload string
-			err := conn.QueryRow(ctx, "SELECT assumeNotNull(completed_state) FROM "+quoted(at)+" FINAL WHERE hex(state_id) = ?",
-				strings.ToUpper(hex.EncodeToString([]byte(id)))).Scan(&payload)
-			if err != nil {
-				t.Fatal(err)
+		stored := func(id string) (payload string) {
+			var rows uint64
+			err := conn.QueryRow(ctx, "SELECT count(), assumeNotNull(any(completed_state)) FROM "+quoted(at)+" FINAL WHERE hex(state_id) = ?",
+				strings.ToUpper(hex.EncodeToString([]byte(id)))).Scan(&rows, &payload)
+			if err != nil || rows != 1 {
+				t.Errorf("%d rows of %q, %v", rows, id, err)
 			}
 			return payload
 		}
-		for _, id := range hostile {
+		// One after the other for the first ones, and then all at the same time.
+		life := func(id string) {
 			at := at
 			at.StateID = id
 			payload := `{"singer_state": {"` + strings.ToValidUTF8(strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\t", `\t`, "\n", `\n`, "\x00", `\u0000`).Replace(id), "?") + `": "raw ? $1 '"}}`
 			created, err := s.Create(ctx, at, &payload, nil)
 			if err != nil {
-				t.Fatalf("create %q: %v", id, err)
+				t.Errorf("create %q: %v", id, err)
+				return
 			}
 			if got := stored(id); got != payload {
 				t.Errorf("%q: stored %q, want %q", id, got, payload)
@@ -227,7 +225,8 @@ func TestHostileNames(t *testing.T) {
 			changed := strings.Replace(payload, "raw", "changed", 1)
 			updated, err := s.Update(ctx, at, created.Entry.Version, statestore.Set(&changed), statestore.Keep())
 			if err != nil {
-				t.Fatalf("update %q: %v", id, err)
+				t.Errorf("update %q: %v", id, err)
+				return
 			}
 			if got := stored(id); got != changed {
 				t.Errorf("%q: stored %q, want %q", id, got, changed)
@@ -236,9 +235,18 @@ func TestHostileNames(t *testing.T) {
 				t.Errorf("read %q: %+v, %v", id, read, err)
 			}
 			if _, err := s.Delete(ctx, at, updated.Entry.Version); err != nil {
-				t.Fatalf("delete %q: %v", id, err)
+				t.Errorf("delete %q: %v", id, err)
 			}
 		}
+		var group sync.WaitGroup
+		for i, id := range hostile {
+			if i < 3 {
+				life(id)
+			} else {
+				group.Go(func() { life(id) })
+			}
+		}
+		group.Wait()
 		if n := count(t, conn, "SELECT count() FROM "+quoted(at)+" FINAL"); n != 1 {
 			t.Errorf("%d entries left, want the neighbour", n)
 		}
