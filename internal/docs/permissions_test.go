@@ -33,6 +33,7 @@ var permissions = []struct {
 	{"look at locks", nil, lookAtLocks},
 	{"hold locks", nil, holdLock},
 	{"break a lock", nil, breakLock},
+	{"delete in layout meltano", []int{1}, deleteRemoves},
 }
 
 func refresh(ctx context.Context, s *statestore.Store, database, _ string) error {
@@ -64,6 +65,17 @@ func applyEntry(ctx context.Context, s *statestore.Store, database, id string) e
 	}
 	if err == nil && written.Unreleased != nil {
 		return written.Unreleased
+	}
+	return err
+}
+
+// deleteRemoves deletes an entry of a table that Meltano made.
+func deleteRemoves(ctx context.Context, s *statestore.Store, database, id string) error {
+	at := statestore.Address{Database: database, Table: "state", StateID: id}
+	state := `{"singer_state": 1}`
+	written, err := s.Create(ctx, at, &state, nil)
+	if err == nil {
+		_, err = s.Delete(ctx, at, written.Entry.Version)
 	}
 	return err
 }
@@ -216,7 +228,11 @@ func prepare(t *testing.T, server *embedded.Server, accounts []account) {
 		case "apply tables", "change tables", "rename tables":
 			err = conn.Exec(t.Context(), "CREATE DATABASE "+a.database)
 		default:
-			_, _, err = store.CreateTable(t.Context(), statestore.TableSpec{Database: a.database, Name: "state", CreateDatabase: true})
+			spec := statestore.TableSpec{Database: a.database, Name: "state", CreateDatabase: true}
+			if permissions[a.block].name == "delete in layout meltano" {
+				spec.Layout = statestore.LayoutMeltano
+			}
+			_, _, err = store.CreateTable(t.Context(), spec)
 			if err == nil {
 				_, err = store.Create(t.Context(), statestore.Address{Database: a.database, Table: "state", StateID: "dev:there"}, &state, nil)
 			}
