@@ -88,6 +88,15 @@ func literal(value any) (string, error) {
 			items[i] = "'" + quoter.Replace(item) + "'"
 		}
 		return "[" + strings.Join(items, ", ") + "]", nil
+	case []uint64:
+		if len(v) == 0 {
+			return "", errors.New("an empty list")
+		}
+		items := make([]string, len(v))
+		for i, item := range v {
+			items[i] = strconv.FormatUint(item, 10)
+		}
+		return "[" + strings.Join(items, ", ") + "]", nil
 	case int:
 		return integer(int64(v)), nil
 	case int32:

@@ -46,7 +46,7 @@ func (a *clearAction) Schema(_ context.Context, _ action.SchemaRequest, resp *ac
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Deletes the entries whose state ids match a pattern: the next run of each pipeline reads everything from its beginning. " +
 			"The plan warns, and lists what it would delete. Those are not held to the plan: what matches when it runs is deleted, whatever it holds then.\n\n" +
-			"It takes the locks of up to 10,000 entries at a time, and deletes all of those or none. If the lock of one stays busy, it stops: the error names the state id, and tells how many are deleted already. The others are as they were, and it can be run again. " +
+			"It takes the locks of up to 10,000 entries at a time, and deletes all of those or none (in a table that Meltano made 1,000, of which some may be deleted already when it fails). If the lock of one stays busy, it stops: the error names the state id, and tells how many are deleted already. The others are as they were, and it can be run again. " +
 			"A pipeline that runs meanwhile stores its bookmark when it ends, as after `meltano state clear`.\n\n" +
 			"Entries that Terraform manages are created again by the next apply.\n\n" +
 			"Needs Terraform 1.14 or newer. It was tested by Terraform's protocol only.",

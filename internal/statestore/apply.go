@@ -19,6 +19,10 @@ const (
 	MaxBatchBytes = 64 << 20
 )
 
+// maxBatchRemovals bounds the deletes under one lock where each removes rows: a hundred of them take the server 0.1 s to
+// 0.3 s.
+const maxBatchRemovals = 1000
+
 // progressInterval is how often long work tells how far it is.
 const progressInterval = 5 * time.Second
 
@@ -46,7 +50,8 @@ func (e *ApplyError) Unwrap() []error { return e.Errs }
 // of all its entries and as one INSERT. It returns what was applied, by state_id; a delete leaves an entry without a
 // version.
 //
-// A batch is applied as a whole or not at all. The first one that is not ends the work with an *ApplyError. Edits of
+// A batch is applied as a whole or not at all, but for deletes in a table of Meltano's: they come first, a hundred at a
+// time, and stay done. The first one that is not ends the work with an *ApplyError. Edits of
 // which nobody can say whether they are stored are not among the applied ones, but have an *UncertainError there.
 //
 // A batch has MaxBatchRows entries at most, and MaxBatchBytes of payload unless a single entry has more. Entries that a
@@ -56,9 +61,13 @@ func (s *Store) Apply(ctx context.Context, database, table string, edits []Edit)
 	start := time.Now()
 	stop := work.report(ctx, len(edits))
 	defer stop()
+	maxDeletes := MaxBatchRows
+	if found, err := s.resolve(ctx, work.table); err == nil && !found.state.Layout.Tombstones() {
+		maxDeletes = maxBatchRemovals
+	}
 	for left := edits; len(left) > 0; {
 		var batch []Edit
-		batch, left = split(left)
+		batch, left = split(left, maxDeletes)
 		if errs := work.apply(ctx, batch); len(errs) > 0 {
 			return work.applied, &ApplyError{Errs: errs, Done: len(work.applied), Total: len(edits)}
 		}
@@ -69,11 +78,14 @@ func (s *Store) Apply(ctx context.Context, database, table string, edits []Edit)
 }
 
 // split takes the next batch off the edits.
-func split(edits []Edit) (batch, left []Edit) {
-	size := 0
+func split(edits []Edit, maxDeletes int) (batch, left []Edit) {
+	size, deletes := 0, 0
 	for i, e := range edits {
 		size += payloadSize(e.Completed.text) + payloadSize(e.Partial.text)
-		if i == MaxBatchRows || i > 0 && size > MaxBatchBytes {
+		if e.deletes() {
+			deletes++
+		}
+		if i == MaxBatchRows || i > 0 && size > MaxBatchBytes || deletes > maxDeletes {
 			return edits[:i], edits[i:]
 		}
 	}
@@ -94,7 +106,7 @@ func (a *application) apply(ctx context.Context, batch []Edit) []error {
 	tasks, deletes := make([]task, len(batch)), 0
 	for i, e := range batch {
 		tasks[i] = task{e.StateID, func(now stored) (change, error) { return a.store.decide(a.at(e), e, now) }}
-		if e.Verb == EditDelete {
+		if e.deletes() {
 			deletes++
 		}
 	}

@@ -34,6 +34,9 @@ type Edit struct {
 	Completed, Partial Value
 }
 
+// deletes tells whether nothing is to be left of the entry.
+func (e Edit) deletes() bool { return e.Verb == EditDelete || e.Verb == EditClear }
+
 // decide says what an edit makes of what is stored. It returns an *ExistsError or a *MovedError if that is not what
 // the edit is about.
 func (s *Store) decide(at Address, e Edit, now stored) (change, error) {

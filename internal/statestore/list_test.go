@@ -2,6 +2,7 @@ package statestore_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -27,10 +28,22 @@ func ids(t *testing.T, s *statestore.Store, at statestore.Address, filter states
 	return found
 }
 
+// bothLayouts runs a test on both layouts of the state table, over both protocols.
+func bothLayouts(t *testing.T, test func(t *testing.T, w where)) {
+	for _, layout := range statestore.TableLayouts() {
+		for _, protocol := range chconn.Protocols() {
+			t.Run(fmt.Sprintf("%s, layout %s", protocol, layout), func(t *testing.T) {
+				t.Parallel()
+				test(t, where{protocol, layout, statestore.LayoutStrict})
+			})
+		}
+	}
+}
+
 func TestListPattern(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
-		s, conn := open(t, protocol), acctest.Conn(t)
-		at := table(t, s)
+	bothLayouts(t, func(t *testing.T, w where) {
+		s, conn := w.open(t), acctest.Conn(t)
+		at := w.table(t, s)
 		insert := func(id string) {
 			exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state) VALUES (?, '{}')", id)
 		}
@@ -40,7 +53,15 @@ func TestListPattern(t *testing.T) {
 			insert(id)
 			insert(id) // an older version is not listed
 		}
-		exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, is_deleted) VALUES ('deleted', 1)")
+		gone := at
+		gone.StateID = "deleted"
+		entry, err := s.Read(t.Context(), gone)
+		if err == nil {
+			_, err = s.Delete(t.Context(), gone, entry.Version)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 
 		for _, tt := range []struct {
 			pattern string
@@ -134,13 +155,16 @@ func TestListPatternRandom(t *testing.T) {
 }
 
 func TestListUpdated(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
-		s, conn := open(t, protocol), acctest.Conn(t)
-		at := table(t, s)
+	bothLayouts(t, func(t *testing.T, w where) {
+		s, conn := w.open(t), acctest.Conn(t)
+		at := w.table(t, s)
 		noon := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 		insert := func(id string, updated time.Time, version uint64) {
-			exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state, updated_at, version) VALUES (?, '{}', fromUnixTimestamp64Milli(?), ?)",
-				id, updated.UnixMilli(), version)
+			columns, values := "state_id, completed_state, updated_at", fmt.Sprintf("?, '{}', fromUnixTimestamp64Milli(%d)", updated.UnixMilli())
+			if w.layout == statestore.LayoutVersioned {
+				columns, values = columns+", version", fmt.Sprintf("%s, %d", values, version)
+			}
+			exec(t, conn, "INSERT INTO "+quoted(at)+" ("+columns+") VALUES ("+values+")", id)
 		}
 		insert("early", noon.Add(-time.Millisecond), 1)
 		insert("noon", noon, 1)
@@ -175,7 +199,8 @@ func TestListUpdated(t *testing.T) {
 			}
 		}
 		entries, err := s.List(t.Context(), at.Database, at.Table, statestore.Filter{Pattern: "noon"})
-		if err != nil || len(entries) != 1 || !entries[0].UpdatedAt.Equal(noon) || entries[0].Version != 1 || *entries[0].Completed != "{}" {
+		version := map[statestore.Layout]uint64{statestore.LayoutVersioned: 1, statestore.LayoutMeltano: uint64(noon.UnixMilli())}[w.layout]
+		if err != nil || len(entries) != 1 || !entries[0].UpdatedAt.Equal(noon) || entries[0].Version != version || *entries[0].Completed != "{}" {
 			t.Errorf("got %+v, %v", entries, err)
 		}
 		var missing *statestore.NoTableError
