@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -128,6 +129,7 @@ type spy struct {
 	statements atomic.Int64
 	mu         sync.Mutex
 	before     func(operation string)
+	modes      []string
 }
 
 func connect(t *testing.T, protocol chconn.Protocol) *spy {
@@ -174,7 +176,19 @@ func (s *spy) Query(ctx context.Context, st chconn.Statement, scan func(chconn.R
 
 func (s *spy) Exec(ctx context.Context, st chconn.Statement) (chconn.Result, error) {
 	s.see(st.Operation)
+	if st.Operation == "lock.release" {
+		s.mu.Lock()
+		s.modes = append(s.modes, st.Settings["lightweight_delete_mode"])
+		s.mu.Unlock()
+	}
 	return s.Client.Exec(ctx, st)
+}
+
+// deleteModes lists how the releases deleted.
+func (s *spy) deleteModes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.modes)
 }
 
 func locker(t *testing.T, db lock.DB, options lock.Options) *lock.Locker {
