@@ -28,7 +28,7 @@ func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []strin
 		}
 		pause := jitter(l.options.RetryInterval)
 		lastTry := time.Until(deadline) < pause
-		again := errors.As(err, new(*chconn.NoAnswerError)) && !errors.As(err, new(*WithdrawError))
+		again := (errors.As(err, new(*chconn.NoAnswerError)) || crowded(err)) && !errors.As(err, new(*WithdrawError))
 		if err != nil && (lastTry || !again) {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []strin
 
 // try makes one attempt with one lock_id. With neither a *BusyError, which says who or what was in the way,
 // nor an error, the lock is held; else nothing is left behind, or the error is a *WithdrawError. After a
-// *chconn.NoAnswerError, another attempt may do better.
+// *chconn.NoAnswerError, or if the table has too many parts, another attempt may do better.
 func (c *claim) try(ctx context.Context, deadline time.Time) (*BusyError, error) {
 	put, err := c.put(ctx, deadline)
 	var serverErr *chconn.ServerError

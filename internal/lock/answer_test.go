@@ -201,6 +201,49 @@ func TestProfileFixesDeletes(t *testing.T) {
 	}
 }
 
+// TestTooManyParts: a table that takes no more parts is tried again until merges have caught up, and reported if they do not.
+func TestTooManyParts(t *testing.T) {
+	for _, tt := range []struct{ table, operation string }{{"state", "test"}, {"state_lock", "lock.claim"}} {
+		for _, protocol := range chconn.Protocols() {
+			t.Run(tt.table+"/"+string(protocol), func(t *testing.T) {
+				t.Parallel()
+				f, db := newFixture(t, true), connect(t, protocol)
+				table := f.lock.Database + "." + tt.table
+				f.claim(t, "other", "44444444-4444-4444-8444-444444444444", 0)
+				f.exec(t, "INSERT INTO "+f.state.String()+" (state_id) VALUES ('other')")
+				f.exec(t, "ALTER TABLE "+table+" MODIFY SETTING parts_to_throw_insert = 1, parts_to_delay_insert = 0")
+				write := func(options lock.Options) error {
+					return locker(t, db, options).Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
+						return held.Write(ctx, f.write(1, 0, "x"))
+					})
+				}
+				var serverErr *chconn.ServerError
+				if err := write(impatient()); !errors.As(err, &serverErr) || serverErr.Code != chconn.CodeTooManyParts {
+					t.Errorf("got %v, want the server's error", err)
+				}
+				tries := 0
+				db.onStatement(func(operation string) {
+					if operation != tt.operation {
+						return
+					}
+					if tries++; tries == 3 {
+						f.exec(t, "ALTER TABLE "+table+" MODIFY SETTING parts_to_throw_insert = 3000")
+					}
+				})
+				if err := write(f.quick()); err != nil {
+					t.Error(err)
+				}
+				if n := f.count(t, "SELECT count() FROM "+f.state.String()+" WHERE state_id = 'x'"); n != 1 || tries < 3 {
+					t.Errorf("%d rows after %d tries", n, tries)
+				}
+				if n := f.claims(t); n != 1 {
+					t.Errorf("%d claims, want that of another", n)
+				}
+			})
+		}
+	}
+}
+
 // TestLongNames locks and releases state_ids that do not fit into the text of a statement.
 func TestLongNames(t *testing.T) {
 	f := newFixture(t, true)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/google/uuid"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
@@ -36,14 +37,16 @@ const settleTimeout = 10 * time.Second
 // Write sends a fenced write and verifies it. Nil means that all rows are stored, are the newest, and that
 // the lock was held throughout.
 //
-// A rival's claim that has turned up is waited out, as in acquiring, and the same write is sent again. What
-// became of an INSERT that was not answered, or that failed on the server, is settled by reading back. It
+// A rival's claim that has turned up is waited out, as in acquiring, and the same write is sent again; so it is if
+// the table has too many parts. What became of an INSERT that was not answered, or that failed on the server, is settled by reading back. It
 // returns a *LostError or ErrMoved if nothing was written for that reason, a *BusyError if a rival did not go,
 // an *UncertainError if nobody can say what is stored, or else what the server answered: then nothing is.
 func (h *Held) Write(ctx context.Context, w Write) error {
 	c := h.claim
 	start := time.Now()
 	deadline := start.Add(c.locker.options.Timeout)
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = c.pollInterval(), max(c.pollInterval(), maxPause)
 	for {
 		queryID, err := c.send(ctx, w)
 		switch {
@@ -52,16 +55,31 @@ func (h *Held) Write(ctx context.Context, w Write) error {
 		case queryID != "":
 			err = c.settle(ctx, w, queryID, err, deadline)
 		}
-		if !errors.Is(err, errAgain) {
+		pause := c.pollInterval()
+		switch {
+		case crowded(err):
+			if time.Now().After(deadline) {
+				return err
+			}
+			pause = pauses.NextBackOff()
+		case !errors.Is(err, errAgain):
 			return err
-		}
-		if time.Now().After(deadline) {
+		case time.Now().After(deadline):
 			return c.inTheWay(ctx, start)
 		}
-		if err := sleep(ctx, c.pollInterval()); err != nil {
+		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
+}
+
+// maxPause is the longest pause before a write is sent again to a table with too many parts.
+const maxPause = 2 * time.Second
+
+// crowded tells that a statement wrote nothing because its table has too many parts: merges may catch up.
+func crowded(err error) bool {
+	var serverErr *chconn.ServerError
+	return errors.As(err, &serverErr) && serverErr.Code == chconn.CodeTooManyParts && !errors.As(err, new(*UncertainError))
 }
 
 // inTheWay says who is in the way of a write.
