@@ -35,6 +35,7 @@ type Client struct {
 	tls    *tls.Config
 	pool   *pool
 	met    acquaintance
+	totals totals
 }
 
 // New checks the config and fills in its defaults. It opens no connection: the first statement does. Its errors begin with
@@ -232,6 +233,7 @@ func (c *Client) attempt(ctx context.Context, req request, x *exchange, send sen
 		return send(ctx, db, x)
 	})
 	err = c.explain(ctx, x, req.Statement, err)
+	c.totals.add(req.Operation, x, time.Since(start))
 	c.log(ctx, x, req.Statement, time.Since(start), err)
 	return err
 }

@@ -42,7 +42,13 @@ type Provider struct {
 	getenv  func(string) string
 
 	mu     sync.Mutex
-	stores []*statestore.Store
+	stores []opened
+}
+
+// An opened store keeps the context that it was configured in, for what it logs at its end.
+type opened struct {
+	store *statestore.Store
+	ctx   context.Context //nolint:containedctx // the values alone: the request has ended
 }
 
 // New returns a provider of the given version.
@@ -50,15 +56,19 @@ func New(version string) *Provider {
 	return &Provider{version: version, getenv: os.Getenv}
 }
 
-// Close releases what is still held on the server and closes the connections, as far as ctx allows.
-func (p *Provider) Close(ctx context.Context) {
+// Close releases what is still held on the server and closes the connections, until the context ends.
+func (p *Provider) Close(done context.Context) {
 	p.mu.Lock()
 	stores := p.stores
 	p.stores = nil
 	p.mu.Unlock()
 
-	for _, store := range stores { // one, but for tests
-		_ = store.Close(ctx) // nobody is left who could do anything about an error
+	for _, one := range stores { // one, but for tests
+		ctx, cancel := context.WithCancel(one.ctx)
+		stop := context.AfterFunc(done, cancel)
+		_ = one.store.Close(ctx) // nobody is left who could do anything about an error
+		stop()
+		cancel()
 	}
 }
 
@@ -178,12 +188,12 @@ func (p *Provider) configure(ctx context.Context, config tfsdk.Config, diags *di
 	if diags.HasError() {
 		return nil
 	}
-	i.store = p.openStore(model, connection, diags)
+	i.store = p.openStore(ctx, model, connection, diags)
 	return i
 }
 
 // openStore opens the store, which checks the settings and connects to nothing.
-func (p *Provider) openStore(model providerModel, connection statestore.Connection, diags *diag.Diagnostics) *statestore.Store {
+func (p *Provider) openStore(ctx context.Context, model providerModel, connection statestore.Connection, diags *diag.Diagnostics) *statestore.Store {
 	connection.HTTPPath = model.HTTPPath.ValueString()
 	connection.DialTimeout = durationOf(model.DialTimeout, 0)
 	connection.QueryTimeout = durationOf(model.QueryTimeout, 0)
@@ -217,7 +227,7 @@ func (p *Provider) openStore(model providerModel, connection statestore.Connecti
 		return nil
 	}
 	p.mu.Lock()
-	p.stores = append(p.stores, store)
+	p.stores = append(p.stores, opened{store, context.WithoutCancel(ctx)})
 	p.mu.Unlock()
 	return store
 }

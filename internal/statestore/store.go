@@ -94,9 +94,14 @@ func Open(cfg Config) (*Store, error) {
 // to end.
 const closePatience = 1500 * time.Millisecond
 
-// Close releases the locks that are still held, within 1.5 s, and closes the connections.
+// Close releases the locks that are still held, within 1.5 s, closes the connections, and logs what was sent in all.
 func (s *Store) Close(ctx context.Context) error {
-	return errors.Join(s.locker.ReleaseAll(ctx, closePatience), s.db.Close())
+	err := errors.Join(s.locker.ReleaseAll(ctx, closePatience), s.db.Close())
+	for _, t := range s.db.Totals() {
+		s.logger.LogAttrs(ctx, slog.LevelInfo, "statements in all", slog.String("operation", t.Operation), slog.Int("statements", t.Statements),
+			slog.Uint64("rows_read", t.RowsRead), slog.Uint64("rows_written", t.RowsWritten), slog.Duration("took", t.Took))
+	}
+	return err
 }
 
 // String describes the connection for messages: address, protocol, TLS and user, never a password.
