@@ -15,24 +15,11 @@ const examplesDir = "../../examples"
 
 // exampleWorkspace makes a workspace with the files of an example beside the export that some of them read. They take the
 // connection and the database from the environment, as the documentation says.
-func (s scenario) exampleWorkspace(t *testing.T, example string) *acctest.Workspace {
+func (s scenario) exampleWorkspace(t *testing.T, files string) *acctest.Workspace {
 	t.Helper()
 	w := acctest.NewWorkspace(t, "")
-	for _, from := range []string{filepath.Join(examplesDir, "complete", "state-export.json"), filepath.Join(examplesDir, example, "*")} {
-		files, err := filepath.Glob(from)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no file %s: %v", from, err)
-		}
-		for _, file := range files {
-			content, err := os.ReadFile(file)
-			if err == nil { // A main.tf replaces that of the workspace: it names the provider itself.
-				err = os.WriteFile(filepath.Join(w.Dir, filepath.Base(file)), content, 0o600)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	copyExample(t, "complete/state-export.json", w)
+	copyExample(t, files, w)
 	for name, value := range map[string]string{
 		"CLICKHOUSE_HOST": s.Host, "CLICKHOUSE_PORT": strconv.Itoa(s.port()), "CLICKHOUSE_PROTOCOL": s.protocol,
 		"CLICKHOUSE_USER": s.Username, "CLICKHOUSE_PASSWORD": s.Password,
@@ -41,6 +28,24 @@ func (s scenario) exampleWorkspace(t *testing.T, example string) *acctest.Worksp
 		w.Setenv(name, value)
 	}
 	return w
+}
+
+// copyExample puts the files of an example into a workspace. A main.tf replaces the one that is there.
+func copyExample(t *testing.T, pattern string, w *acctest.Workspace) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(examplesDir, pattern))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no example %s: %v", pattern, err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(w.Dir, filepath.Base(file)), content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // export writes the entries of the example's export as Meltano does.
@@ -91,7 +96,7 @@ func TestExamples(t *testing.T) {
 		"data-sources/clickhousestate_locks":   {"locks = []"},
 	} {
 		t.Run(example, func(t *testing.T) {
-			w := s.exampleWorkspace(t, example)
+			w := s.exampleWorkspace(t, example+"/*")
 			succeed(t, w, "apply -auto-approve", want...)
 			succeed(t, w, "plan -detailed-exitcode", "No changes")
 		})

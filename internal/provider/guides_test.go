@@ -2,6 +2,7 @@ package provider
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func shown(t *testing.T, guide string) (paragraphs []string) {
 func TestGuide_seed(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t, protocolNative)
-	w := s.exampleWorkspace(t, "guides/seed")
+	w := s.exampleWorkspace(t, "guides/seed/*")
 	w.Setenv("TF_VAR_database", s.database)
 	succeed(t, w, "apply -auto-approve", "Apply complete! Resources: 3 added, 0 changed, 0 destroyed.")
 	start := map[string]string{
@@ -99,7 +100,7 @@ func TestGuide_adopt(t *testing.T) {
 			t.Errorf("something was written")
 		}
 	}
-	w := s.exampleWorkspace(t, "guides/adopt")
+	w := s.exampleWorkspace(t, "guides/adopt/*")
 	w.Setenv("TF_VAR_database", s.database)
 	succeed(t, w, "apply -auto-approve", "Resources: 1 imported, 0 added, 0 changed, 0 destroyed.", `"`+id+`",`)
 
@@ -125,7 +126,7 @@ func TestGuide_watch(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t, protocolHTTP)
 	s.newTable(t)
-	w := s.exampleWorkspace(t, "guides/watch")
+	w := s.exampleWorkspace(t, "guides/watch/*")
 	const fresh = `{"singer_state": {"bookmarks": {"issues": {"replication_key_value": "2999-01-01T00:00:00Z"}, "ids": {"id": 7}}}}`
 	succeed(t, w, "plan", "These pipelines have never stored a state: prod:"+github+".")
 
@@ -158,7 +159,7 @@ func TestGuide_rewind(t *testing.T) {
 	// A run broke off that had read further.
 	s.meltano(t, id, text(s.live(t)[id].completed), `{"singer_state": {"bookmarks": {"issues": {"replication_key_value": "2026-11-20T09:00:00Z"}}}}`)
 	before := s.live(t)
-	w := s.exampleWorkspace(t, "guides/rewind")
+	w := s.exampleWorkspace(t, "guides/rewind/*")
 	succeed(t, w, "apply -auto-approve", "Resources: 1 imported, 0 added, 1 changed, 0 destroyed.")
 	succeed(t, w, "plan -detailed-exitcode", "No changes.")
 
@@ -191,7 +192,7 @@ func TestGuide_promote(t *testing.T) {
 	s.meltano(t, "staging:"+github, one, `{"singer_state": {"bookmarks": {"issues": {"replication_key_value": "2026-11-02"}}}}`)
 	s.meltano(t, "staging:"+stripe+":eu", two, nil)
 	s.meltano(t, "prod:"+stripe+":eu", theirs, nil)
-	w := s.exampleWorkspace(t, "guides/promote")
+	w := s.exampleWorkspace(t, "guides/promote/*")
 	succeed(t, w, "apply -auto-approve", "Resources: 2 added, 0 changed, 0 destroyed.", `"issues" = "2026-11-02"`)
 	want := map[string]string{
 		"staging:" + github: one, "staging:" + stripe + ":eu": two,
@@ -218,4 +219,37 @@ func TestGuide_promote(t *testing.T) {
 	delete(want, "staging:"+github)
 	succeed(t, w, "apply -auto-approve", "Resources: 0 added, 0 changed, 1 destroyed.")
 	s.stores(t, want)
+}
+
+func TestGuide_move(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, protocolNative)
+	s.newTable(t)
+	w := s.exampleWorkspace(t, "guides/move/main.tf")
+	w.Setenv("TF_VAR_database", s.database)
+	var before map[string]row
+	var previous string
+	for _, step := range []struct{ file, want string }{
+		{"single.tf", "Resources: 2 added, 0 changed, 0 destroyed."},
+		{"bulk.tf", "Resources: 1 imported, 0 added, 1 changed, 0 destroyed."},
+		{"single-again.tf", "Resources: 2 imported, 0 added, 0 changed, 0 destroyed."},
+	} {
+		_ = os.Remove(filepath.Join(w.Dir, previous))
+		copyExample(t, "guides/move/"+step.file, w)
+		previous = step.file
+		succeed(t, w, "apply -auto-approve", step.want)
+		succeed(t, w, "plan -detailed-exitcode", "No changes.")
+		if before == nil { // another one that the pattern matches
+			s.meltano(t, "prod:other", `{"singer_state": {"bookmarks": {"a": 1}}}`, nil)
+			before = s.live(t)
+		}
+		for id, row := range s.live(t) {
+			if row.version != before[id].version {
+				t.Errorf("%s: %s was written", step.file, id)
+			}
+		}
+		if n := len(s.live(t)); n != 3 {
+			t.Errorf("%s: %d live rows, want 3", step.file, n)
+		}
+	}
 }
