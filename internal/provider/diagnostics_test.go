@@ -76,13 +76,14 @@ func TestWarnWritten(t *testing.T) {
 	}{
 		"nothing":    {statestore.Written{Entry: entry}, ""},
 		"took over":  {statestore.Written{TookOver: true}, `State entry "dev:x" was there already`},
+		"left":       {statestore.Written{Left: true}, `State entry "dev:x" was left as it is`},
 		"ahead":      {statestore.Written{Entry: entry, Ahead: time.Hour}, `State entry "dev:x" hides what Meltano writes until 2026-01-02T12:00:00Z`},
 		"unreleased": {statestore.Written{Unreleased: &statestore.ReleaseError{Err: errors.New("gone")}}, `The lock of state entry "dev:x" may not be released`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var diags diag.Diagnostics
-			warnWritten(&diags, at, tc.written)
+			warnWritten(&diags, at, policyEnforce, tc.written)
 			got := ""
 			for _, d := range diags {
 				got += d.Summary()

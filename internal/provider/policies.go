@@ -48,7 +48,7 @@ var (
 	writePolicies = choice[writePolicy]{
 		{policyEnforce, "what is declared is the truth. A stored value that differs is drift, which a plan shows and an apply puts back; a create fails if a live entry is there"},
 		{policySeed, "what is declared is where the pipeline starts. A create leaves a live entry as it is, and what the pipeline stores later is no change; " +
-			"only a changed declaration is written. `completed_state` and `partial_state` are the declaration, and `merged_state`, `version` and `updated_at` what is stored"},
+			"only a changed declaration is written"},
 	}
 	deletionPolicies = choice[deletionPolicy]{
 		{deletionDelete, "the entry is deleted, unless it moved since the plan"},

@@ -35,7 +35,8 @@ type scenario struct {
 	acctest.Endpoint
 	protocol string
 	database string
-	conn     driver.Conn // native and all-powerful, to look behind the provider's back
+	layout   statestore.Layout // of the table that newTable makes; "" is the default
+	conn     driver.Conn       // native and all-powerful, to look behind the provider's back
 }
 
 // newScenario makes a scenario on the server that the tests share. The database is empty.
@@ -99,7 +100,7 @@ func (s scenario) newTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close(context.Background()) }()
-	if _, _, err := store.CreateTable(t.Context(), statestore.TableSpec{Database: s.database, Name: defaultTable}); err != nil {
+	if _, _, err := store.CreateTable(t.Context(), statestore.TableSpec{Database: s.database, Name: defaultTable, Layout: s.layout}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -142,7 +143,11 @@ type row struct {
 // live returns the live rows.
 func (s scenario) live(t *testing.T) map[string]row {
 	t.Helper()
-	found, err := s.conn.Query(t.Context(), "SELECT state_id, completed_state, partial_state, version FROM "+s.database+".state FINAL")
+	version := "version"
+	if s.layout == statestore.LayoutMeltano {
+		version = "toUInt64(toUnixTimestamp64Milli(updated_at))"
+	}
+	found, err := s.conn.Query(t.Context(), "SELECT state_id, completed_state, partial_state, "+version+" FROM "+s.database+".state FINAL")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,10 +56,7 @@ func (r *entryResource) Create(ctx context.Context, req resource.CreateRequest, 
 		addError(&resp.Diagnostics, onEntry("create", at, store), err)
 		return
 	}
-	if written.TookOver {
-		warnTookOver(&resp.Diagnostics, at, plan.writePolicy())
-	}
-	warnWritten(&resp.Diagnostics, at, written)
+	warnWritten(&resp.Diagnostics, at, plan.writePolicy(), written)
 	plan.take(written.Entry)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
@@ -126,7 +123,7 @@ func (r *entryResource) Update(ctx context.Context, req resource.UpdateRequest, 
 			addError(&resp.Diagnostics, onEntry("update", at, store), err)
 			return
 		}
-		warnWritten(&resp.Diagnostics, at, written)
+		warnWritten(&resp.Diagnostics, at, plan.writePolicy(), written)
 		plan.take(written.Entry)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
@@ -163,11 +160,7 @@ func (r *entryResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		}
 		return
 	}
-	if written.Left {
-		resp.Diagnostics.AddWarning(fmt.Sprintf("State entry %q was left as it is", at.StateID),
-			leftDetail)
-	}
-	warnWritten(&resp.Diagnostics, at, written)
+	warnWritten(&resp.Diagnostics, at, state.writePolicy(), written)
 }
 
 // ImportState finds the address; the Read that follows fills in the rest.
@@ -222,20 +215,14 @@ func orDefault(value, def types.String) types.String {
 	return value
 }
 
-// warnTookOver says that a create found a live entry.
-func warnTookOver(diags *diag.Diagnostics, at statestore.Address, policy writePolicy) {
-	diags.AddWarning(fmt.Sprintf("State entry %q was there already", at.StateID), tookOverDetail(policy))
-}
-
-func tookOverDetail(policy writePolicy) string {
-	if policy == policySeed {
-		return "A seed leaves it as it is, and nothing was written. The next run uses what is stored."
+// warnWritten warns of what the user would not expect of a write that happened, or of one that did not.
+func warnWritten(diags *diag.Diagnostics, at statestore.Address, policy writePolicy, written statestore.Written) {
+	if written.TookOver {
+		diags.AddWarning(fmt.Sprintf("State entry %q was there already", at.StateID), tookOverDetail(policy))
 	}
-	return "It held what is declared, so it is taken over as it is, and nothing was written. Terraform manages it from now on."
-}
-
-// warnWritten warns of what the user would not expect of a write that happened.
-func warnWritten(diags *diag.Diagnostics, at statestore.Address, written statestore.Written) {
+	if written.Left {
+		diags.AddWarning(fmt.Sprintf("State entry %q was left as it is", at.StateID), leftDetail)
+	}
 	if written.Ahead > 0 {
 		diags.AddWarning(fmt.Sprintf("State entry %q hides what Meltano writes until %s", at.StateID, written.Entry.UpdatedAt.UTC().Format(time.RFC3339)),
 			fmt.Sprintf("A version from the future was stored, so this write had to be stamped %s ahead of the server's clock to be seen at all. "+
@@ -243,9 +230,15 @@ func warnWritten(diags *diag.Diagnostics, at statestore.Address, written statest
 				written.Ahead.Round(time.Second)))
 	}
 	if written.Unreleased != nil {
-		diags.AddWarning(fmt.Sprintf("The lock of state entry %q may not be released", at.StateID),
-			unreleasedDetail(written.Unreleased))
+		diags.AddWarning(fmt.Sprintf("The lock of state entry %q may not be released", at.StateID), unreleasedDetail(written.Unreleased))
 	}
+}
+
+func tookOverDetail(policy writePolicy) string {
+	if policy == policySeed {
+		return "A seed leaves it as it is, and nothing was written. The next run uses what is stored."
+	}
+	return "It held what is declared, so it is taken over as it is, and nothing was written. Terraform manages it from now on."
 }
 
 const leftDetail = "Another resource has taken it over in this run, so it was not deleted, but only forgotten. To rename a resource, use a moved block."

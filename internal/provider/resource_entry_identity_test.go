@@ -64,6 +64,9 @@ func TestEntry_identity(t *testing.T) {
 			if got, want := state["completed_state"], `{"singer_state": {}}`; got != want {
 				t.Errorf("completed_state is %q, want %q", got, want)
 			}
+			if state["write_policy"] != "enforce" || state["on_rewind"] != "warn" || state["deletion_policy"] != "delete" {
+				t.Errorf("options are not the defaults: %v", state)
+			}
 			got := stringsOf(t, read.NewIdentity.IdentityData, identityType)
 			if got["database"] != s.database || got["table"] != "state" || got["state_id"] != "a/b" {
 				t.Errorf("identity is %v", got)

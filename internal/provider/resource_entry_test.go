@@ -94,8 +94,11 @@ func TestEntry(t *testing.T) {
 				PreConfig: func() {
 					s.meltano(t, entryID, `{"singer_state": {"bookmarks": {"issues": {"replication_key_value": "T5"}}}}`, `{"singer_state": {"b": 2}}`)
 				},
-				Config:           s.config(entry(issues("T0"))),
-				ConfigPlanChecks: plans(plancheck.ResourceActionUpdate),
+				Config: s.config(entry(issues("T0"))),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+					plancheck.ExpectResourceAction(entryE, plancheck.ResourceActionUpdate),
+					plancheck.ExpectKnownValue(entryE, tfjsonpath.New("partial_state"), knownvalue.StringExact(`{"singer_state": {"b": 2}}`)),
+				}},
 				ConfigStateChecks: []statecheck.StateCheck{
 					statecheck.ExpectKnownValue(entryE, tfjsonpath.New("partial_state"), knownvalue.StringExact(`{"singer_state": {"b": 2}}`)),
 					statecheck.ExpectKnownValue(entryE, tfjsonpath.New("merged_state"), knownvalue.StringExact(`{"singer_state":{"b":2,"bookmarks":{"issues":{"replication_key_value":"T0"}}}}`)),
