@@ -106,6 +106,14 @@ func (p payload) declared(config payload) payload {
 	return p
 }
 
+// undecided is declared, while it is not known yet whether the state is a declaration.
+func (p payload) undecided(config payload) payload {
+	if config.IsNull() {
+		return payload{basetypes.NewStringUnknown()}
+	}
+	return p
+}
+
 // over returns what is stored once a payload has been written over the stored one: null keeps that.
 func (p payload) over(stored *string) payload {
 	if p.IsNull() {

@@ -108,8 +108,10 @@ func (r *entryResource) planCreate(config entryResourceModel, plan *entryResourc
 
 // planUpdate plans an update in place, which writes a row or none.
 func (r *entryResource) planUpdate(ctx context.Context, config entryResourceModel, plan *entryResourceModel, state entryResourceModel, diags *diag.Diagnostics) {
-	if plan.WritePolicy.IsUnknown() {
+	if plan.WritePolicy.IsUnknown() { // nor is what becomes of what is not declared
 		plan.unknownRow()
+		plan.CompletedState = plan.CompletedState.undecided(config.CompletedState)
+		plan.PartialState = plan.PartialState.undecided(config.PartialState)
 		return
 	}
 	if plan.writePolicy() == policySeed { // the state is the declaration: what it leaves out is null, whatever is stored

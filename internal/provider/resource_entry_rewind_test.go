@@ -153,4 +153,11 @@ func TestEntry_policyKnownAfterApply(t *testing.T) {
 	if got := s.stored(t, issuesState("T5"), "NULL").version; got != before {
 		t.Errorf("version is %d, want %d: it was touched", got, before)
 	}
+	const partial = `{"singer_state":{"b":1}}` // is not declared, and shows in the state where that holds the row
+	s.meltano(t, entryID, issuesState("T0"), partial)
+	expects(t, "no drift", entriesSaid(t, w, 0, "apply", "-auto-approve"))
+	w.Configure(t, s.config(config("seed")))
+	expects(t, "a switch back", entriesSaid(t, w, 0, "apply", "-auto-approve"), "keeps what is stored")
+	s.stored(t, issuesState("T0"), partial)
+	succeeds(t, w, "plan", "-detailed-exitcode")
 }
