@@ -86,7 +86,7 @@ func enter(ctx context.Context, server acctest.Endpoint, s scenario, seed uint64
 	}
 	peer := a.peer()
 	for n := range s.Counters {
-		counter := "dev:counter-" + strconv.Itoa(n)
+		counter := counterPrefix + strconv.Itoa(n)
 		if err := peer.Set(ctx, counter, tally{Last: seedToken}.state()); err != nil {
 			return nil, err
 		}
@@ -212,10 +212,13 @@ func (a *arena) fill(k kind, slot int) {
 		seed := a.seedOf(name, incarnation)
 		spec := workerSpec{
 			Kind: k, Label: label, Seed: seed, Server: a.proxies[k].endpoint(a.server), HTTP: slot%2 == 1,
-			Group: k == kindOurs && slot%4 >= 2, Database: a.database, Strict: a.Strict, Counters: a.some(seed), Timing: a.Timing, Work: a.Work, Faults: a.OursFaults,
+			Database: a.database, Strict: a.Strict, Counters: a.some(seed), Timing: a.Timing, Work: a.Work, Faults: a.OursFaults,
 		}
-		if k == kindPeer {
+		switch {
+		case k == kindPeer:
 			spec.Faults = a.PeerFaults
+		case slot%4 >= 2:
+			spec.Crowd = crowd
 		}
 		p, wait, err := start(spec, a.see)
 		if err != nil {

@@ -142,7 +142,7 @@ func statements(t *testing.T, lines ...string) []statement {
 		case "1":
 			s.written = 1
 		}
-		trace = append(trace, s.split()...)
+		trace = append(trace, s.split("")...)
 	}
 	return trace
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
@@ -13,24 +16,17 @@ import (
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/statestore"
 )
 
-// oursContender increments as an apply updates an entry: it reads, and later writes if what it read is still there.
+// oursContender increments as an apply updates entries: it reads, and later writes if what it read is still there.
 type oursContender struct {
 	spec    workerSpec
 	journal *journal
-	// stores has a store for each counter, so that the query log tells which counter a statement is about.
-	stores map[string]*statestore.Store
+	random  *rand.Rand
+	store   *statestore.Store
 }
 
 func newOurs(spec workerSpec, log *journal, inject *injector) (*oursContender, error) {
-	o := &oursContender{spec: spec, journal: log, stores: make(map[string]*statestore.Store, len(spec.Counters))}
-	for _, counter := range spec.Counters {
-		store, err := openStore(spec.Server, spec.HTTP, spec.Timing, spec.Label+"/"+counter, slog.New(&statementLog{inject: inject}))
-		if err != nil {
-			return nil, err
-		}
-		o.stores[counter] = store
-	}
-	return o, nil
+	store, err := openStore(spec.Server, spec.HTTP, spec.Timing, spec.Label+"/"+anyCounter, slog.New(&statementLog{inject: inject}))
+	return &oursContender{spec: spec, journal: log, random: rand.New(rand.NewPCG(spec.Seed, 3)), store: store}, err
 }
 
 // connection is how ours reach the server. The version goes into log_comment.
@@ -54,9 +50,26 @@ func openStore(server acctest.Endpoint, overHTTP bool, t timing, version string,
 	return statestore.Open(statestore.Config{Connection: connection(server, overHTTP, version, logger), Logger: logger, Lock: options})
 }
 
-// increment makes one attempt; the next one is another increment.
+// increment makes one attempt, or as many at a time as the spec says, on other counters too: what is in flight together
+// shares its statements. The next attempt is another increment.
 func (o *oursContender) increment(ctx context.Context, counter, token string) error {
-	store := o.stores[counter]
+	counters := []string{counter}
+	for len(counters) < min(o.spec.Crowd, len(o.spec.Counters)) {
+		if other := pick(o.random, o.spec.Counters); !slices.Contains(counters, other) {
+			counters = append(counters, other)
+		}
+	}
+	errs := make([]error, len(counters))
+	var calls sync.WaitGroup
+	for i, counter := range counters {
+		calls.Go(func() { errs[i] = o.incrementOne(ctx, counter, token) })
+	}
+	calls.Wait()
+	return errors.Join(errs...)
+}
+
+func (o *oursContender) incrementOne(ctx context.Context, counter, token string) error {
+	store := o.store
 	at := statestore.Address{Database: o.spec.Database, Table: tableName, StateID: counter}
 	e := event{Kind: ended, Counter: counter, Outcome: unwritten}
 	defer func() { o.journal.write(e) }()

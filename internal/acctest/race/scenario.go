@@ -12,6 +12,9 @@ const (
 	known = 12
 )
 
+// crowd is how many increments every other process of ours has in flight.
+const crowd = 4
+
 // tableName is the state table of every scenario, each in its own database.
 const tableName = "state"
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func readTrace(ctx context.Context, conn driver.Conn, run string) ([]statement, 
 		return nil, fmt.Errorf("flush the query log: %w", err)
 	}
 	rows, err := conn.Query(ctx, `SELECT log_comment, query_start_time_microseconds, event_time_microseconds, written_rows,
-    exception_code != 0, exception_code = 395 AND position(exception, 'clickhousestate:') > 0
+    exception_code != 0, exception_code = 395 AND position(exception, 'clickhousestate:') > 0, query
 FROM system.query_log
 WHERE type != 'QueryStart' AND position(log_comment, ?) > 0
 ORDER BY query_start_time_microseconds`, run+"-")
@@ -65,14 +66,14 @@ ORDER BY query_start_time_microseconds`, run+"-")
 	var trace []statement
 	for rows.Next() {
 		var (
-			comment string
-			s       statement
+			comment, text string
+			s             statement
 		)
-		if err := rows.Scan(&comment, &s.start, &s.finish, &s.written, &s.failed, &s.fenced); err != nil {
+		if err := rows.Scan(&comment, &s.start, &s.finish, &s.written, &s.failed, &s.fenced, &text); err != nil {
 			return nil, fmt.Errorf("read the query log: %w", err)
 		}
 		if s.describe(comment) {
-			trace = append(trace, s.split()...)
+			trace = append(trace, s.split(text)...)
 		}
 	}
 	return trace, rows.Err()
@@ -99,14 +100,26 @@ func (s *statement) describe(comment string) bool {
 	return true
 }
 
-// split makes of a statement about a group of counters one for each of them.
-func (s statement) split() []statement {
-	counters := strings.Split(s.counter, groupSeparator)
+// counterPrefix begins the state_ids of the counters.
+const counterPrefix = "dev:counter-"
+
+// anyCounter stands for the counter in a comment where the text of the statement has it.
+const anyCounter = "*"
+
+// counterInText finds a counter in a statement. Ours name them all, since they are few.
+var counterInText = regexp.MustCompile(`'` + counterPrefix + `\d+'`)
+
+// split makes of a statement about several counters one for each of them.
+func (s statement) split(text string) []statement {
+	counters := []string{s.counter}
+	if s.counter == anyCounter {
+		counters = slices.Compact(slices.Sorted(slices.Values(counterInText.FindAllString(text, -1))))
+	}
 	s.rows = uint64(len(counters))
 	parts := make([]statement, len(counters))
 	for i, counter := range counters {
 		parts[i] = s
-		parts[i].counter = counter
+		parts[i].counter = strings.Trim(counter, "'")
 	}
 	return parts
 }

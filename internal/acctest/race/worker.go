@@ -30,8 +30,8 @@ const (
 // A workerSpec is what a worker has to know.
 type workerSpec struct {
 	Kind kind
-	// Group says that one of ours writes several counters at once.
-	Group bool
+	// Crowd is how many increments one of ours has in flight, on counters that differ. Zero is one.
+	Crowd int
 	// Label names the process in the query log and in the counters. It is never used twice.
 	Label    string
 	Seed     uint64
@@ -107,11 +107,8 @@ func (s workerSpec) work() error {
 }
 
 func (s workerSpec) contender(log *journal, inject *injector) (contender, error) {
-	switch {
-	case s.Kind == kindPeer:
+	if s.Kind == kindPeer {
 		return newPeer(s, log, inject)
-	case s.Group:
-		return newGroup(s, log, inject), nil
 	}
 	return newOurs(s, log, inject)
 }
