@@ -162,8 +162,17 @@ func (s scenario) statements(t *testing.T, operation string) (n uint64) {
 // Ctrl-C while an entry waits for a lock, another one is being written, and an ephemeral lock is held: within 5 s nothing
 // of ours is left. Then an apply that fails under the ephemeral lock, and leaves nothing either.
 func TestLock_interrupted(t *testing.T) {
-	t.Parallel()
-	s := newScenario(t, protocolNative)
+	for _, protocol := range []string{protocolNative, protocolHTTP} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			testInterrupted(t, protocol)
+		})
+	}
+}
+
+func testInterrupted(t *testing.T, protocol string) {
+	t.Helper()
+	s := newScenario(t, protocol)
 	s.newTable(t)
 	s.foreign(t, "dev:waits", foreignLockID, 0)
 	s.slowDown(t, "sleep(3)")
