@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,20 +35,21 @@ const parentInterval = time.Second
 
 func main() {
 	showVersion := flag.Bool("version", false, "print the version and exit")
-	debug := flag.Bool("debug", false, "serve for a debugger, and print how Terraform can reattach")
+	debugged := flag.Bool("debug", false, "serve for a debugger, and print how Terraform can reattach")
 	flag.Parse()
 
 	if *showVersion {
 		fmt.Println(version)
 		return
 	}
-	if err := serve(context.Background(), *debug); err != nil {
+	if err := serve(context.Background(), *debugged); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func serve(ctx context.Context, debug bool) error {
-	quietSDK(os.Environ(), os.Setenv)
+func serve(ctx context.Context, debugged bool) error {
+	quiet(os.Environ(), os.Setenv)
+	tuneCollector(os.Getenv)
 
 	p := ours.New(version)
 	// A lock that is still held at the end was not released in time, or never asked to be.
@@ -56,7 +58,7 @@ func serve(ctx context.Context, debug bool) error {
 		defer cancel()
 		p.Close(ctx)
 	})
-	if !debug {
+	if !debugged {
 		// A SIGTERM that is sent to all processes of a job is left to Terraform, as a Ctrl-C is: it asks us to
 		// stop. A log line that nobody reads any more must not end us before the locks are released.
 		signal.Ignore(syscall.SIGTERM, syscall.SIGPIPE)
@@ -64,7 +66,7 @@ func serve(ctx context.Context, debug bool) error {
 	}
 	err := providerserver.Serve(ctx, func() provider.Provider { return p }, providerserver.ServeOpts{
 		Address:         address,
-		Debug:           debug,
+		Debug:           debugged,
 		ProtocolVersion: 6,
 	})
 	end()
@@ -82,9 +84,9 @@ func endWithParent(parent int, end func()) {
 	}
 }
 
-// quietSDK turns the logs of the plugin SDK off unless the environment asks for some log. The SDK writes them at
-// TRACE even when nobody listens, and that takes more than half of the time of a large plan.
-func quietSDK(environ []string, setenv func(key, value string) error) {
+// quiet turns the logs of the plugin SDK and of this provider off unless the environment asks for some log. Else they are
+// written at TRACE even when nobody listens, and that takes more than half of the time of a large plan.
+func quiet(environ []string, setenv func(key, value string) error) {
 	for _, entry := range environ {
 		key, value, _ := strings.Cut(entry, "=")
 		switch {
@@ -94,7 +96,27 @@ func quietSDK(environ []string, setenv func(key, value string) error) {
 			return
 		}
 	}
-	if err := setenv("TF_LOG_SDK", "OFF"); err != nil {
-		log.Printf("[WARN] cannot turn the SDK's logs off: %v", err)
+	for _, key := range []string{"TF_LOG_SDK", "TF_LOG_PROVIDER_CLICKHOUSESTATE"} {
+		if err := setenv(key, "OFF"); err != nil {
+			log.Printf("[WARN] cannot turn logs off: %v", err)
+		}
+	}
+}
+
+// The collector of garbage runs a fifth as often as by default, until the process is large. Measured: a plan of 1,000
+// entries takes 2.4 s of processor time rather than 3.3 s. An apply of an export of 100,000 entries would peak at 1.3 GB,
+// which the limit keeps at 0.55 GB, in no more time.
+const (
+	collectPercent = 400
+	collectLimit   = 512 << 20
+)
+
+// tuneCollector sets the collector, but for what the environment sets.
+func tuneCollector(getenv func(string) string) {
+	if getenv("GOGC") == "" {
+		debug.SetGCPercent(collectPercent)
+	}
+	if getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(collectLimit)
 	}
 }

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-func TestQuietSDK(t *testing.T) {
+func TestQuiet(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		environ []string
@@ -21,9 +21,11 @@ func TestQuietSDK(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := map[string]string{}
-			quietSDK(tc.environ, func(key, value string) error { set[key] = value; return nil })
-			if got := set["TF_LOG_SDK"] == "OFF"; got != tc.quiet {
-				t.Errorf("set %v, want quiet: %t", set, tc.quiet)
+			quiet(tc.environ, func(key, value string) error { set[key] = value; return nil })
+			for _, key := range []string{"TF_LOG_SDK", "TF_LOG_PROVIDER_CLICKHOUSESTATE"} {
+				if got := set[key] == "OFF"; got != tc.quiet {
+					t.Errorf("set %v, want quiet: %t", set, tc.quiet)
+				}
 			}
 		})
 	}

@@ -25,23 +25,38 @@ type Workspace struct {
 // NewWorkspace makes a workspace that lives as long as the test.
 func NewWorkspace(tb testing.TB, config string) *Workspace {
 	tb.Helper()
-	built.once.Do(func() { built.dir, built.err = build() })
-	if built.err != nil {
-		tb.Fatal(built.err)
-	}
 	w := &Workspace{Dir: tb.TempDir()}
-	settings := filepath.Join(w.Dir, "terraform.rc")
-	w.write(tb, settings, fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"clickhousestate/clickhousestate\" = %q\n  }\n}\n", built.dir))
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		if !strings.HasPrefix(name, "TF_") && !strings.HasPrefix(name, "CLICKHOUSE_") && !strings.HasPrefix(name, "MELTANO_") {
 			w.env = append(w.env, variable)
 		}
 	}
-	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+settings, "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color")
+	w.env = append(w.env, "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color")
+	w.Override(tb, Provider(tb))
 	w.Configure(tb, config)
 	return w
 }
+
+// Override makes the commands that start from now on use another program as the provider.
+func (w *Workspace) Override(tb testing.TB, program string) {
+	tb.Helper()
+	settings := filepath.Join(w.Dir, "terraform.rc")
+	w.write(tb, settings, fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"clickhousestate/clickhousestate\" = %q\n  }\n}\n", filepath.Dir(program)))
+	w.Setenv("TF_CLI_CONFIG_FILE", settings)
+}
+
+// Provider is the path of the provider, built from this source once for all tests of the test binary.
+func Provider(tb testing.TB) string {
+	tb.Helper()
+	built.once.Do(func() { built.dir, built.err = build() })
+	if built.err != nil {
+		tb.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, programName)
+}
+
+const programName = "terraform-provider-clickhousestate"
 
 // Setenv sets a variable for the commands that start from now on, whatever it was before.
 func (w *Workspace) Setenv(name, value string) {
@@ -143,7 +158,7 @@ func build() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "clickhousestate-test-"); err != nil {
 		return "", fmt.Errorf("make a folder for the provider: %w", err)
 	}
-	command := exec.Command("go", "build", "-o", filepath.Join(dir, "terraform-provider-clickhousestate"), ".")
+	command := exec.Command("go", "build", "-o", filepath.Join(dir, programName), ".")
 	command.Dir = filepath.Dir(strings.TrimSpace(string(goMod)))
 	if output, err := command.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("build the provider: %w\n%s", err, output)
