@@ -4,80 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unicode/utf8"
+	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/bookmark"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/statestore"
 )
-
-// ValidateConfig refuses what Meltano could not read, and warns of state in which it finds no bookmark.
-func (r *entriesResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	var config entriesResourceModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	all := declarations{}
-	for id, value := range config.Entries.Elements() {
-		if value.IsUnknown() || value.IsNull() {
-			if value.IsNull() {
-				resp.Diagnostics.AddAttributeError(path.Root("entries").AtMapKey(id), "Invalid state entry", "An entry must not be null. "+entryShape)
-			}
-			continue
-		}
-		entry, err := bookmark.ParseEntry(textOf(value))
-		if err != nil {
-			addInvalidEntry(&resp.Diagnostics, path.Root("entries").AtMapKey(id), err)
-		}
-		all[id] = entry
-	}
-	at := path.Root("entries")
-	if !config.Export.IsNull() && !config.Export.IsUnknown() {
-		var err error
-		at = path.Root("export")
-		if all, err = bookmark.ParseExport(config.Export.ValueString()); err != nil {
-			addInvalidEntry(&resp.Diagnostics, at, err)
-		}
-	}
-	var bare []string
-	for _, id := range sortedIDs(all) {
-		if id == "" || !utf8.ValidString(id) {
-			resp.Diagnostics.AddAttributeError(at, "Invalid state id", fmt.Sprintf("A state id must be text that is not empty, got: %q.", id))
-		}
-		if lacksState(all[id].Completed) || lacksState(all[id].Partial) {
-			bare = append(bare, id)
-		}
-	}
-	if len(bare) > 0 {
-		resp.Diagnostics.AddAttributeWarning(at, several(bare, "has no singer_state", "have no singer_state"),
-			"Meltano reads bookmarks from the key singer_state and finds none in these, so the next run starts from scratch. Did you mean jsonencode({ completed = { singer_state = { ... } } })?\n\n"+listed(bare))
-	}
-}
-
-// entryShape says what an entry is.
-const entryShape = "Each entry is a JSON object with the keys completed and partial, both optional, as jsonencode({ completed = { singer_state = { ... } } }) writes it."
-
-func addInvalidEntry(diags *diag.Diagnostics, at path.Path, err error) {
-	detail := entryShape
-	if errors.Is(err, bookmark.ErrDuplicateKey) {
-		detail = "JSON objects with a repeated key are refused, since readers differ in which value they take."
-	}
-	diags.AddAttributeError(at, "Invalid state entry", detail+"\n\n"+sentence(err))
-}
-
-// lacksState reports whether a declared payload has no singer_state, though it holds something.
-func lacksState(text string) bool {
-	if bookmark.IsEmpty(text) {
-		return false
-	}
-	document, err := bookmark.Parse(text)
-	return err == nil && !document.HasSingerState()
-}
 
 // ModifyPlan plans what is computed, and says what the plan would set back. It takes no lock, and reads only the rows that
 // change and that the state does not hold.
@@ -95,6 +29,8 @@ func (r *entriesResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	var replaces bool
+	load(ctx, req.Private, replacesKey, &replaces, &resp.Diagnostics)
 	prior := declarations{}
 	if !creates {
 		var ok bool
@@ -120,6 +56,14 @@ func (r *entriesResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 	if plan.known() {
 		r.planKnown(ctx, &plan, state, prior, known, &resp.Diagnostics)
+	}
+	// The mark is for a second plan of the same resource, as for a single entry.
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, replacesKey, nil)...)
+	switch {
+	case !creates && deletionPolicies.of(state.DeletionPolicy) == deletionDelete:
+		save(ctx, resp.Private, replacesKey, true, &resp.Diagnostics)
+	case creates && replaces && plan.known():
+		r.warnReplaced(ctx, plan, known, &resp.Diagnostics)
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
@@ -154,15 +98,35 @@ func (r *entriesResource) planKnown(ctx context.Context, plan *entriesResourceMo
 	r.warnLosses(ctx, *plan, state, all, prior, known, diags)
 }
 
-// warnLosses says what a plan would take from the bookmarks that are stored: of entries that change, value by value, and of
-// those that are deleted. A destroy plans none.
+// warnLosses says what a plan would take from the bookmarks that are stored. A destroy plans no entries.
 func (r *entriesResource) warnLosses(ctx context.Context, plan, state entriesResourceModel, all, prior declarations, known rows, diags *diag.Diagnostics) {
-	policy := rewindPolicies.of(plan.OnRewind)
 	edits := plan.edits(all, prior, known, plan.writePolicy() != state.writePolicy())
-	if policy == rewindAllow || len(edits) == 0 {
+	if rewindPolicies.of(plan.OnRewind) != rewindAllow && len(edits) > 0 {
+		plan.warnEdits(edits, r.stored(ctx, state, edits, prior, known, diags), all == nil, diags)
+	}
+}
+
+// warnReplaced says what the destroy and create of all entries, which -replace asks for, would take.
+func (r *entriesResource) warnReplaced(ctx context.Context, plan entriesResourceModel, known rows, diags *diag.Diagnostics) {
+	all, ok := readDeclared(&plan, diags)
+	if !ok || r.instance == nil || r.store == nil || !plan.placed() || rewindPolicies.of(plan.OnRewind) == rewindAllow {
 		return
 	}
-	stored := r.stored(ctx, state, edits, prior, known, diags)
+	ids := sortedIDs(known.Versions)
+	edits := make([]statestore.Edit, len(ids))
+	for i, id := range ids {
+		entry, again := all[id]
+		edits[i] = statestore.Edit{StateID: id, Verb: statestore.EditDelete}
+		if again {
+			edits[i] = statestore.Edit{StateID: id, Verb: statestore.EditUpdate, Completed: statestore.Set(&entry.Completed), Partial: statestore.Set(&entry.Partial)}
+		}
+	}
+	plan.warnEdits(edits, r.read(ctx, plan, ids, diags), false, diags)
+}
+
+// warnEdits says what edits take from what is stored: of entries that change, value by value, and of those that are deleted.
+func (m *entriesResourceModel) warnEdits(edits []statestore.Edit, stored declarations, destroys bool, diags *diag.Diagnostics) {
+	policy := rewindPolicies.of(m.OnRewind)
 	var deleted []string
 	shown, more := 0, 0
 	for _, edit := range edits {
@@ -180,18 +144,17 @@ func (r *entriesResource) warnLosses(ctx context.Context, plan, state entriesRes
 		after := mergedPayload(edit.Completed.Over(&now.Completed), edit.Partial.Over(&now.Partial))
 		var said diag.Diagnostics
 		rewind{stateID: edit.StateID, policy: policy, stored: before, planned: after}.addWrite(&said)
-		if len(said) == 0 {
-			continue
-		}
-		if shown < listedIDs {
+		switch {
+		case len(said) == 0:
+		case shown < listedIDs:
 			diags.Append(said...)
 			shown++
-		} else {
+		default:
 			more++
 		}
 	}
-	addMoreRewinds(diags, policy, plan.place(), more)
-	addDeleted(diags, plan, all == nil, deleted)
+	addMoreRewinds(diags, policy, m.place(), more)
+	addDeleted(diags, *m, destroys, deleted)
 }
 
 // stored returns what is stored of the entries that edits change: what the state holds, or where that is not all, the row.
@@ -209,12 +172,18 @@ func (r *entriesResource) stored(ctx context.Context, state entriesResourceModel
 			all[edit.StateID] = entry
 		}
 	}
-	if len(unknown) == 0 || r.instance == nil || r.store == nil {
-		return all
-	}
-	err := r.store.Each(ctx, state.Database.ValueString(), state.Table.ValueString(), unknown, func(e statestore.Entry) { all[e.StateID] = storedEntry(e) })
-	if err != nil && !errors.Is(err, statestore.ErrNotFound) {
-		addError(diags, onApply("read", len(unknown), state.place(), r.store), err)
+	if len(unknown) > 0 && r.instance != nil && r.store != nil {
+		maps.Copy(all, r.read(ctx, state, unknown, diags))
 	}
 	return all
+}
+
+// read reads the rows of entries that are there.
+func (r *entriesResource) read(ctx context.Context, at entriesResourceModel, ids []string, diags *diag.Diagnostics) declarations {
+	found := make(declarations, len(ids))
+	err := r.store.Each(ctx, at.Database.ValueString(), at.Table.ValueString(), ids, func(e statestore.Entry) { found[e.StateID] = storedEntry(e) })
+	if err != nil && !errors.Is(err, statestore.ErrNotFound) {
+		addError(diags, onApply("read", len(ids), at.place(), r.store), err)
+	}
+	return found
 }

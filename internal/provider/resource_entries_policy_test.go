@@ -155,3 +155,20 @@ func TestEntries_exclusive(t *testing.T) {
 		}
 	})
 }
+
+// A replacement, which -replace asks for, says what it would set back, and writes what is declared.
+func TestEntries_replace(t *testing.T) {
+	t.Parallel()
+	eachForm(t, func(t *testing.T, s scenario, declare form) {
+		w := s.workspace(t, declare.of(map[string]string{"dev:a": marked("2026-01-01"), "dev:b": marked("2026-01-01")}))
+		succeed(t, w, "apply -auto-approve", "1 added")
+		declare.configure(t, s, w, map[string]string{"dev:a": marked("2026-01-02"), "dev:c": marked("2026-01-01")})
+		s.meltano(t, "dev:a", mark("2026-02-01"), nil)
+		output := succeed(t, w, "apply -auto-approve -replace="+entriesA, `State entry "dev:a" would be set back`, "from 2026-02-01 to 2026-01-02", "1 added, 0 changed, 1 destroyed")
+		if !strings.Contains(output, `State entry "dev:b" would lose all its bookmarks`) {
+			t.Errorf("no word of dev:b:\n%s", output)
+		}
+		s.holds(t, map[string]string{"dev:a": mark("2026-01-02"), "dev:c": mark("2026-01-01")})
+		succeed(t, w, "plan -detailed-exitcode", "No changes")
+	})
+}

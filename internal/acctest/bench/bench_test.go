@@ -19,7 +19,7 @@ import (
 var (
 	parts  = flag.String("parts", "", "the parts to measure, such as abcde; none: nothing is measured")
 	repeat = flag.Int("repeat", 3, "how often each is measured; the table holds medians")
-	output = flag.String("markdown", "", "file to write the table to, as Markdown")
+	write  = flag.Bool("write", false, "write the table to the documentation, too")
 )
 
 func TestMain(m *testing.M) { acctest.Main(m) }
@@ -40,10 +40,21 @@ func TestBench(t *testing.T) {
 	}
 	text := table.markdown()
 	fmt.Print(text)
-	if *output != "" {
-		if err := os.WriteFile(*output, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if !*write {
+		return
+	}
+	// After the last comment of the page, in place of what is there.
+	const page, marker = "../../../templates/guides/performance.md.tmpl", "-->\n"
+	written, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := strings.LastIndex(string(written), marker)
+	if end < 0 {
+		t.Fatalf("%s has no comment", page)
+	}
+	if err := os.WriteFile(page, []byte(string(written[:end])+marker+text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
