@@ -36,7 +36,7 @@ type entryResource struct {
 // the next apply would destroy what is stored.
 func (r *entryResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan entryResourceModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(plan.fromRaw(ctx, req.Plan.Raw)...)
 	timeout, diags := plan.Timeouts.Create(ctx, defaultTimeout)
 	resp.Diagnostics.Append(diags...)
 	store := r.open(&resp.Diagnostics)
@@ -58,14 +58,14 @@ func (r *entryResource) Create(ctx context.Context, req resource.CreateRequest, 
 	}
 	warnWritten(&resp.Diagnostics, at, plan.writePolicy(), written)
 	plan.take(written.Entry)
-	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	resp.Diagnostics.Append(plan.toRaw(ctx, &resp.State.Raw)...)
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
 }
 
 // Read refreshes an entry, and forgets one that is gone. It takes no lock.
 func (r *entryResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state entryResourceModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(state.fromRaw(ctx, req.State.Raw)...)
 	timeout, diags := state.Timeouts.Read(ctx, defaultTimeout)
 	resp.Diagnostics.Append(diags...)
 	store := r.open(&resp.Diagnostics)
@@ -92,14 +92,14 @@ func (r *entryResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		resp.Diagnostics.AddWarning(fmt.Sprintf("State entry %q holds no pipeline state", at.StateID),
 			"What is stored is not a JSON object, so Meltano cannot read it, and merged_state is null. Declare the right state to replace it.")
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+	resp.Diagnostics.Append(state.toRaw(ctx, &resp.State.Raw)...)
 }
 
 // Update writes what changed. Where nothing of the row changed, it writes no row.
 func (r *entryResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state entryResourceModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(plan.fromRaw(ctx, req.Plan.Raw)...)
+	resp.Diagnostics.Append(state.fromRaw(ctx, req.State.Raw)...)
 	timeout, diags := plan.Timeouts.Update(ctx, defaultTimeout)
 	resp.Diagnostics.Append(diags...)
 	store := r.open(&resp.Diagnostics)
@@ -126,14 +126,14 @@ func (r *entryResource) Update(ctx context.Context, req resource.UpdateRequest, 
 		warnWritten(&resp.Diagnostics, at, plan.writePolicy(), written)
 		plan.take(written.Entry)
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	resp.Diagnostics.Append(plan.toRaw(ctx, &resp.State.Raw)...)
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
 }
 
 // Delete writes a tombstone, if the entry is still the one in state, or only forgets it.
 func (r *entryResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state entryResourceModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(state.fromRaw(ctx, req.State.Raw)...)
 	if deletionPolicies.of(state.DeletionPolicy) == deletionRetain {
 		return
 	}
@@ -155,7 +155,7 @@ func (r *entryResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 			// the refresh. Without this, the next plan would start from the same old version, and fail for ever.
 			if entry, err := store.Read(ctx, at); err == nil {
 				state.refresh(entry)
-				resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+				resp.Diagnostics.Append(state.toRaw(ctx, &resp.State.Raw)...)
 			}
 		}
 		return

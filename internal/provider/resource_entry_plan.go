@@ -19,7 +19,7 @@ import (
 // ValidateConfig warns of state that Meltano reads without finding a bookmark in it.
 func (r *entryResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config entryResourceModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(config.fromRaw(ctx, req.Config.Raw)...)
 	if resp.Diagnostics.HasError() || config.StateID.IsUnknown() { // Terraform asks again when it is known
 		return
 	}
@@ -54,11 +54,11 @@ func (r *entryResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	var config, plan, state entryResourceModel
 	creates, destroys := req.State.Raw.IsNull(), req.Plan.Raw.IsNull()
 	if !creates {
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.Diagnostics.Append(state.fromRaw(ctx, req.State.Raw)...)
 	}
 	if !destroys {
-		resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-		resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+		resp.Diagnostics.Append(config.fromRaw(ctx, req.Config.Raw)...)
+		resp.Diagnostics.Append(plan.fromRaw(ctx, req.Plan.Raw)...)
 	}
 	replaces, diags := req.Private.GetKey(ctx, replacesKey)
 	resp.Diagnostics.Append(diags...)
@@ -92,7 +92,7 @@ func (r *entryResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		mark = nil
 	}
 	resp.Diagnostics.Append(resp.Private.SetKey(ctx, replacesKey, mark)...)
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	resp.Diagnostics.Append(plan.toRaw(ctx, &resp.Plan.Raw)...)
 }
 
 // planCreate fills in the provider's places. Not as static defaults, which would move existing entries when the
