@@ -34,7 +34,21 @@ const (
 	rewindWarn  rewindPolicy = "warn"
 	rewindError rewindPolicy = "error"
 	rewindAllow rewindPolicy = "allow"
+
+	// rewindReplace is what warn becomes where Terraform shows errors, but no warnings. Nobody sets it.
+	rewindReplace rewindPolicy = "replace"
 )
+
+// replacing returns what a policy means in the second of the two plans of a replacement, whose warnings Terraform drops.
+func (p rewindPolicy) replacing() rewindPolicy {
+	if p == rewindAllow {
+		return p
+	}
+	return rewindReplace
+}
+
+// fails reports whether a plan that sets a bookmark back is an error.
+func (p rewindPolicy) fails() bool { return p == rewindError || p == rewindReplace }
 
 // A choice is an option with a closed vocabulary. The first term is the default.
 type choice[T ~string] []term[T]
@@ -55,8 +69,9 @@ var (
 		{deletionRetain, "the entry is left as it is, and Terraform only forgets it"},
 	}
 	rewindPolicies = choice[rewindPolicy]{
-		{rewindWarn, "the plan warns, with a line for each value that would go back and each bookmark that would vanish"},
-		{rewindError, "the plan fails, with the same lines, also one with `-replace`, where Terraform drops warnings. With `enforce`, that is every plan after the pipeline has moved on"},
+		{rewindWarn, "the plan warns, with a line for each value that would go back and each bookmark that would vanish. One that replaces the entry, for `-replace` or `replace_triggered_by`, " +
+			"fails, since Terraform drops such warnings: change the entry in place, or `allow` it"},
+		{rewindError, "the plan fails, with the same lines. With `enforce`, that is every plan after the pipeline has moved on"},
 		{rewindAllow, "nothing is said"},
 	}
 )

@@ -67,7 +67,9 @@ func addDeleted(diags *diag.Diagnostics, m entriesResourceModel, destroys bool, 
 	switch {
 	case destroys:
 		effect, allow = "Destroying this deletes what the pipelines have stored: ", "apply"
-		keep = `To keep what is stored and only forget it, apply deletion_policy = "retain" first, or use a removed block with lifecycle { destroy = false }.`
+		keep = keepAdvice
+	case policy == rewindReplace:
+		effect, keep = "They would be destroyed, and are not declared, or not known yet: ", replaceAdvice
 	case m.Exclusive.ValueBool():
 		keep = "To keep what is stored, declare it, or set exclusive = false."
 	}

@@ -62,7 +62,7 @@ func (r *entriesResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	switch {
 	case !creates && deletionPolicies.of(state.DeletionPolicy) == deletionDelete:
 		save(ctx, resp.Private, replacesKey, true, &resp.Diagnostics)
-	case creates && replaces && plan.known():
+	case creates && replaces:
 		r.warnReplaced(ctx, plan, known, &resp.Diagnostics)
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
@@ -106,9 +106,13 @@ func (r *entriesResource) warnLosses(ctx context.Context, plan, state entriesRes
 	}
 }
 
-// warnReplaced says what the destroy and create of all entries, which -replace asks for, would take.
+// warnReplaced says what the destroy and create of all entries, which -replace asks for, would take. What is not known yet
+// counts as nothing: when it is known, the rows are destroyed already.
 func (r *entriesResource) warnReplaced(ctx context.Context, plan entriesResourceModel, known rows, diags *diag.Diagnostics) {
-	all, ok := readDeclared(&plan, diags)
+	all, ok := declarations{}, true
+	if plan.known() {
+		all, ok = readDeclared(&plan, diags)
+	}
 	if !ok || r.instance == nil || r.store == nil || !plan.placed() || rewindPolicies.of(plan.OnRewind) == rewindAllow {
 		return
 	}
@@ -121,6 +125,7 @@ func (r *entriesResource) warnReplaced(ctx context.Context, plan entriesResource
 			edits[i] = statestore.Edit{StateID: id, Verb: statestore.EditUpdate, Completed: statestore.Set(&entry.Completed), Partial: statestore.Set(&entry.Partial)}
 		}
 	}
+	plan.OnRewind = types.StringValue(string(rewindPolicies.of(plan.OnRewind).replacing()))
 	plan.warnEdits(edits, r.read(ctx, plan, ids, diags), false, diags)
 }
 

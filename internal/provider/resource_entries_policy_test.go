@@ -164,10 +164,18 @@ func TestEntries_replace(t *testing.T) {
 		succeed(t, w, "apply -auto-approve", "1 added")
 		declare.configure(t, s, w, map[string]string{"dev:a": marked("2026-01-02"), "dev:c": marked("2026-01-01")})
 		s.meltano(t, "dev:a", mark("2026-02-01"), nil)
-		output := succeed(t, w, "apply -auto-approve -replace="+entriesA, `State entry "dev:a" would be set back`, "from 2026-02-01 to 2026-01-02", "1 added, 0 changed, 1 destroyed")
-		if !strings.Contains(output, `State entry "dev:b" would lose all its bookmarks`) {
-			t.Errorf("no word of dev:b:\n%s", output)
+		before := s.live(t)
+		output, code := w.Run(t, "plan", "-replace="+entriesA)
+		for _, want := range []string{`State entry "dev:a" would be set back`, "from 2026-02-01 to 2026-01-02", `State entry "dev:b" would lose all its bookmarks`, "change it in place"} {
+			if !strings.Contains(output, want) {
+				t.Errorf("it said\n%s\nwant %q", output, want)
+			}
 		}
+		if code != 1 || s.live(t)["dev:a"].version != before["dev:a"].version || s.live(t)["dev:b"].version != before["dev:b"].version {
+			t.Errorf("it ended with %d, or wrote", code)
+		}
+		declare.configure(t, s, w, map[string]string{"dev:a": marked("2026-01-02"), "dev:c": marked("2026-01-01")}, `  on_rewind = "allow"`)
+		succeed(t, w, "apply -auto-approve -replace="+entriesA, "1 added, 0 changed, 1 destroyed")
 		s.holds(t, map[string]string{"dev:a": mark("2026-01-02"), "dev:c": mark("2026-01-01")})
 		succeed(t, w, "plan -detailed-exitcode", "No changes")
 	})

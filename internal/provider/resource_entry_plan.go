@@ -88,7 +88,7 @@ func (r *entryResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if creates && bytes.Equal(mark, replaces) {
 		r.planReplace(ctx, plan, &resp.Diagnostics)
 	}
-	if creates || deletionPolicies.of(state.DeletionPolicy) == deletionRetain {
+	if creates || !plan.StateID.Equal(state.StateID) || deletionPolicies.of(state.DeletionPolicy) == deletionRetain {
 		mark = nil
 	}
 	resp.Diagnostics.Append(resp.Private.SetKey(ctx, replacesKey, mark)...)
@@ -137,7 +137,7 @@ func (r *entryResource) planUpdate(ctx context.Context, config entryResourceMode
 }
 
 // planReplace says what the destroy and create of one entry, which -replace asks for, would set back. Terraform shows the
-// errors of this second plan, and drops its warnings.
+// errors of this second plan, and drops its warnings: so it fails unless a rewind is allowed.
 func (r *entryResource) planReplace(ctx context.Context, plan entryResourceModel, diags *diag.Diagnostics) {
 	if r.store == nil {
 		return
@@ -151,7 +151,14 @@ func (r *entryResource) planReplace(ctx context.Context, plan entryResourceModel
 	}
 	stored, _ := merge(payloadOf(entry.Completed), payloadOf(entry.Partial))
 	plan.MergedState, _ = merge(plan.CompletedState, plan.PartialState)
-	plan.rewind(stored).addWrite(diags)
+	change := plan.rewind(stored)
+	change.policy = change.policy.replacing()
+	if plan.MergedState.IsUnknown() { // when it is known, the row is destroyed already
+		change.planned = payloadOf(&nothing)
+		change.addDestroy(diags)
+		return
+	}
+	change.addWrite(diags)
 }
 
 // storedRow reads the row that a plan would write over. It reports an error if that is not the one in state any more,
@@ -193,7 +200,6 @@ func addDestroyed(diags *diag.Diagnostics, state entryResourceModel, policy rewi
 	if deletionPolicies.of(state.DeletionPolicy) == deletionRetain {
 		return
 	}
-	nothing := "{}"
 	rewind{stateID: state.StateID.ValueString(), policy: policy, stored: state.MergedState, planned: payloadOf(&nothing)}.addDestroy(diags)
 }
 

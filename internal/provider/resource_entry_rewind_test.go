@@ -48,6 +48,13 @@ func TestEntry_rewinds(t *testing.T) {
 		line    = "\n  issues: replication_key_value goes from " + newer + " to " + older + " (31 days 0:00:00 back)\n"
 		lost    = `State entry "` + entryID + `" would lose all its bookmarks`
 	)
+	trigger := func(run int) string {
+		return fmt.Sprintf("resource \"terraform_data\" \"d\" {\n  input = %d\n}\n", run)
+	}
+	const (
+		triggered = "  lifecycle {\n    replace_triggered_by = [terraform_data.d]\n  }"
+		ignored   = "  lifecycle {\n    ignore_changes = [completed_state]\n  }"
+	)
 	option := func(policy rewindPolicy) string { return fmt.Sprintf("  on_rewind = %q", policy) }
 	other := func(more ...string) string {
 		return strings.Replace(entry(more...), entryID, "dev:other", 1)
@@ -58,7 +65,7 @@ func TestEntry_rewinds(t *testing.T) {
 			s := newScenario(t, protocolNative)
 			s.newTable(t)
 			write := fmt.Sprintf("  write_policy = %q", policy)
-			w := s.workspace(t, entry(issues(newer), write))
+			w := s.workspace(t, trigger(1)+entry(issues(newer), write))
 			expects(t, "a create", entriesSaid(t, w, 0, "apply", "-auto-approve"))
 
 			for _, step := range []struct {
@@ -79,9 +86,14 @@ func TestEntry_rewinds(t *testing.T) {
 				{"a destroy", entry(issues(newer), write), "plan -destroy", 0, []string{"warning: " + lost, "Destroying it"}},
 				{"gone from the configuration", "", "plan", 0, []string{"warning: " + lost}},
 				{"forced replacement with the same", entry(issues(newer), write), "plan -replace=" + entryE, 0, nil},
-				{"forced replacement, back", entry(issues(older), write), "plan -replace=" + entryE, 0, []string{"warning: ", "would be set back", line}},
-				// Terraform drops a warning here, since it drops those of the second of two plans for one resource.
-				{"forced replacement, nothing declared", entry(write, option(rewindError)), "plan -replace=" + entryE, 1, []string{"error: " + lost}},
+				{"forced replacement, back", entry(issues(older), write), "plan -replace=" + entryE, 1, []string{"error: ", "would be set back", line, "change it in place"}},
+				{"forced replacement, back, allowed", entry(issues(older), write, option(rewindAllow)), "plan -replace=" + entryE, 0, nil},
+				{"forced replacement, nothing declared", entry(write), "plan -replace=" + entryE, 1, []string{"error: " + lost, "change it in place"}},
+				{"forced replacement, an error, nothing declared", entry(write, option(rewindError)), "plan -replace=" + entryE, 1, []string{"error: " + lost}},
+				{"forced replacement, not known yet", trigger(2) + entry(write, "  completed_state = jsonencode({ singer_state = { a = terraform_data.d.output } })"), "plan -replace=" + entryE, 1, []string{"error: " + lost, "known only after that"}},
+				{"triggered replacement, nothing declared", trigger(2) + entry(write, triggered), "plan", 1, []string{"error: " + lost}},
+				// Terraform makes the second plan from what is configured, and ignores no changes in it.
+				{"forced replacement, changes ignored", entry(issues(older), write, ignored), "plan -replace=" + entryE, 1, []string{"error: ", "would be set back", line}},
 			} {
 				w.Configure(t, s.config(step.config))
 				expects(t, step.what, entriesSaid(t, w, step.code, strings.Fields(step.args)...), step.words...)
@@ -92,8 +104,24 @@ func TestEntry_rewinds(t *testing.T) {
 			w.Configure(t, s.config(entry(issues("2026-03-01T00:00:00Z"), write, option(rewindError))))
 			expects(t, "behind the pipeline", entriesSaid(t, w, 1, "plan"), "error: ", "from 2026-04-01T00:00:00Z to 2026-03-01T00:00:00Z")
 
-			w.Configure(t, s.config(entry(issues(newer), `  write_policy = "seed"`, option(rewindError))))
-			expects(t, "forced replacement, behind the pipeline", entriesSaid(t, w, 1, "plan", "-replace="+entryE), "error: ", "from 2026-04-01T00:00:00Z to "+newer)
+			for what, config := range map[string]string{
+				"a seed":            entry(issues(newer), seeds),
+				"a seed, an error":  entry(issues(newer), seeds, option(rewindError)),
+				"changes ignored":   entry(issues(newer), seeds, ignored),
+				"triggered, a seed": trigger(2) + entry(issues(newer), seeds, triggered),
+			} {
+				args := []string{"plan"}
+				if !strings.Contains(config, triggered) {
+					args = append(args, "-replace="+entryE)
+				}
+				w.Configure(t, s.config(config))
+				expects(t, "replacement behind the pipeline, "+what, entriesSaid(t, w, 1, args...), "error: ", "from 2026-04-01T00:00:00Z to "+newer)
+			}
+
+			// One that is destroyed makes way for one that is there already, and that a seed leaves as it is.
+			s.meltano(t, "dev:other", issuesState("2026-04-01T00:00:00Z"), nil)
+			w.Configure(t, s.config(other(issues(newer), seeds, option(rewindAllow))))
+			expects(t, "another state_id, there already", entriesSaid(t, w, 0, "plan"))
 
 			// A destroy is asked for with the option that was applied.
 			w.Configure(t, s.config(entry(issues("2026-05-01T00:00:00Z"), write, option(rewindError))))

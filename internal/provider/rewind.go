@@ -13,6 +13,9 @@ import (
 // rewindLines is how many values a diagnostic names. An entry may have thousands of partitions.
 const rewindLines = 20
 
+// nothing is the state that holds no bookmark.
+var nothing = "{}"
+
 // A rewind is what a plan takes from the bookmarks of an entry.
 type rewind struct {
 	stateID string
@@ -43,32 +46,47 @@ func (r rewind) addWrite(diags *diag.Diagnostics) {
 	if r.seed {
 		advice = "To keep what is stored, put the old declaration back."
 	}
-	advice += " To set it back on purpose, "
-	if r.policy == rewindError {
-		advice += `set on_rewind to "warn" or "allow".`
-	} else {
-		advice += `apply; with on_rewind = "allow" nothing is said.`
+	switch r.policy {
+	case rewindReplace:
+		advice = replaceAdvice
+	case rewindError:
+		advice += ` To set it back on purpose, set on_rewind to "warn" or "allow".`
+	default:
+		advice += ` To set it back on purpose, apply; with on_rewind = "allow" nothing is said.`
 	}
 	r.add(diags, summary, effect, lines(lost), advice)
 }
 
+// keepAdvice tells how to destroy a resource, and keep what is stored. Not deletion_policy alone: under enforce, to apply
+// that would put back what has drifted.
+const keepAdvice = `To keep what is stored and only forget it, first apply write_policy = "seed" together with deletion_policy = "retain", which writes nothing, ` +
+	`or use a removed block with lifecycle { destroy = false }, or "terraform state rm". To rename the resource, use a moved block.`
+
+// replaceAdvice tells how to do without a replacement.
+const replaceAdvice = `This is an error, since Terraform shows no warnings of what takes the place of a resource that it replaces. ` +
+	`To keep what is stored, do not replace it, for -replace or replace_triggered_by, but change it in place. To set it back on purpose, do that too, or set on_rewind = "allow".`
+
 // addDestroy says what a destroy would take.
 func (r rewind) addDestroy(diags *diag.Diagnostics) {
-	stored, nothing, ok := r.documents()
+	stored, none, ok := r.documents()
 	if !ok {
 		return
 	}
-	lost := losses(bookmark.Compare(stored, nothing))
+	lost := losses(bookmark.Compare(stored, none))
 	if len(lost) == 0 {
 		return
 	}
-	advice := `To keep what is stored and only forget it, apply deletion_policy = "retain" first, or use a removed block with lifecycle { destroy = false }.`
-	if r.policy == rewindError {
+	effect := "Destroying it deletes what the pipeline has stored: its next run is a full refresh, which reads everything anew."
+	advice := keepAdvice
+	switch r.policy {
+	case rewindReplace:
+		effect = "It would be destroyed, and what takes its place will be known only after that: at worst, the next run is a full refresh, which reads everything anew."
+		advice = replaceAdvice
+	case rewindError:
 		advice += ` To delete it on purpose, apply on_rewind = "warn" or "allow" first.`
 	}
 	r.add(diags, fmt.Sprintf("State entry %q would lose all its bookmarks", r.stateID),
-		"Destroying it deletes what the pipeline has stored: its next run is a full refresh, which reads everything anew.",
-		lines(lost), advice)
+		effect, lines(lost), advice)
 }
 
 // documents returns what there is to compare. What cannot be read is not compared, nor what is not known yet: that is in
@@ -87,7 +105,7 @@ func (r rewind) documents() (stored, planned bookmark.Document, ok bool) {
 
 func (r rewind) add(diags *diag.Diagnostics, summary string, paragraphs ...string) {
 	detail := strings.Join(paragraphs, "\n\n")
-	if r.policy == rewindError {
+	if r.policy.fails() {
 		diags.AddError(summary, detail)
 	} else {
 		diags.AddWarning(summary, detail)

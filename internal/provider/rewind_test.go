@@ -31,6 +31,7 @@ func TestRewind_write(t *testing.T) {
 		"forward":           {rewindWarn, of(may), of(june), nil},
 		"back":              {rewindWarn, of(june), of(may), []string{`warning: State entry "dev:x" would be set back`, "\n\n  a: v goes from 2026-06-01 to 2026-05-01 (31 days 0:00:00 back)\n\n", `write_policy = "seed"`, `on_rewind = "allow"`}},
 		"back, an error":    {rewindError, of(june), of(may), []string{`error: State entry "dev:x" would be set back`, "2026-05-01", `set on_rewind to "warn" or "allow"`}},
+		"back, replaced":    {rewindReplace, of(june), of(may), []string{`error: State entry "dev:x" would be set back`, "2026-05-01", "change it in place", `on_rewind = "allow"`}},
 		"back, allowed":     {rewindAllow, of(june), of(may), nil},
 		"back, not known":   {"", of(june), of(may), []string{"warning: "}},
 		"one vanishes":      {rewindWarn, of(may), of(onlyB), []string{"would be set back", "\n  a: bookmark vanishes (was 2026-05-01)\n"}},
@@ -60,11 +61,12 @@ func TestRewind_destroy(t *testing.T) {
 		stored payload
 		want   []string
 	}{
-		"bookmarks":    {rewindWarn, bookmarks, []string{`warning: State entry "dev:x" would lose all its bookmarks`, "full refresh", "\n  a: bookmark vanishes (was 2026-05-01)\n", `deletion_policy = "retain"`}},
-		"an error":     {rewindError, bookmarks, []string{`error: State entry "dev:x" would lose all its bookmarks`, `apply on_rewind = "warn" or "allow" first`}},
-		"allowed":      {rewindAllow, bookmarks, nil},
-		"no bookmarks": {rewindError, of(`{"singer_state":{"bookmarks":{}}}`), nil},
-		"no state":     {rewindError, null, nil},
+		"bookmarks":     {rewindWarn, bookmarks, []string{`warning: State entry "dev:x" would lose all its bookmarks`, "full refresh", "\n  a: bookmark vanishes (was 2026-05-01)\n", `write_policy = "seed" together with deletion_policy = "retain"`, "terraform state rm", "moved block"}},
+		"a replacement": {rewindReplace, bookmarks, []string{`error: State entry "dev:x" would lose all its bookmarks`, "known only after that", "change it in place"}},
+		"an error":      {rewindError, bookmarks, []string{`error: State entry "dev:x" would lose all its bookmarks`, `apply on_rewind = "warn" or "allow" first`}},
+		"allowed":       {rewindAllow, bookmarks, nil},
+		"no bookmarks":  {rewindError, of(`{"singer_state":{"bookmarks":{}}}`), nil},
+		"no state":      {rewindError, null, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
