@@ -77,7 +77,7 @@ WITH %[3]s AS guard
 SELECT %[8]s
 FROM %[2]s
 WHERE NOT throwIf(guard = %[4]d, '%[5]s') AND NOT throwIf(guard != %[6]d, '%[7]s')`,
-			t, Incoming, scalar("SELECT max(refused) FROM (\n"+fence+"\nUNION ALL\n"+moved+")"),
+			t, Incoming, scalar(fmt.Sprintf("SELECT if(count() = 2, max(refused), %d) FROM (\n%s\nUNION ALL\n%s)", guardFence, fence, moved)),
 			guardMoved, MarkerMoved, guardHolds, MarkerFence, names(t.Layout.Columns)),
 		Args:     append(args, movedArgs...),
 		Settings: settings,

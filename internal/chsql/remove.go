@@ -19,6 +19,12 @@ func (t StateTable) Remove(f Fence, ids []string, seen []uint64) Query {
 			// Before 23.3, lightweight deletes were an experiment.
 			"allow_experimental_lightweight_delete": "1",
 			"lightweight_deletes_sync":              "2",
+			"lightweight_delete_mode":               "alter_update",
+			// A replicated table takes a subquery in a mutation only if it may be evaluated when the mutation is
+			// carried out, which is what the fence asks for.
+			"allow_nondeterministic_mutations":                "1",
+			"mutations_execute_nondeterministic_on_initiator": "0",
+			"mutations_execute_subqueries_on_initiator":       "0",
 		},
 	}
 }

@@ -17,7 +17,8 @@ import (
 // be answered.
 const answerGrace = 5 * time.Second
 
-// acquire puts claims on all ids and decides, until they are held or the deadline has passed.
+// acquire puts claims on all ids and decides, until they are held or somebody was in the way until the deadline. A
+// statement that got no answer, or a table with too many parts, is tried again for the Locker's timeout.
 func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []string, deadline time.Time) (*claim, error) {
 	start := time.Now()
 	for {
@@ -27,12 +28,11 @@ func (l *Locker) acquire(ctx context.Context, table chsql.LockTable, ids []strin
 			return c, nil
 		}
 		pause := jitter(l.options.RetryInterval)
-		lastTry := time.Until(deadline) < pause
 		again := (errors.As(err, new(*chconn.NoAnswerError)) || crowded(err)) && !errors.As(err, new(*WithdrawError))
-		if err != nil && (lastTry || !again) {
+		switch {
+		case err != nil && (!again || time.Since(start)+pause > l.options.Timeout):
 			return nil, err
-		}
-		if lastTry {
+		case err == nil && time.Until(deadline) < pause:
 			busy.Waited = time.Since(start)
 			return nil, busy
 		}
@@ -52,7 +52,7 @@ func (c *claim) try(ctx context.Context, deadline time.Time) (*BusyError, error)
 	case err == nil && !put:
 		seen, err := c.read(ctx, time.Until(deadline)+answerGrace)
 		return c.busy(seen), err
-	case errors.As(err, new(*chconn.ConnectError)), errors.As(err, &serverErr) && refused(serverErr):
+	case errors.As(err, new(*chconn.ConnectError)), errors.As(err, &serverErr) && refused(serverErr), crowded(err):
 		return nil, err // Nothing was put.
 	}
 	var busy *BusyError

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -130,6 +131,8 @@ type spy struct {
 	mu         sync.Mutex
 	before     func(operation string)
 	modes      []string
+	// lose keeps the next INSERT of an operation from the server, and says that no answer came.
+	lose string
 }
 
 func connect(t *testing.T, protocol chconn.Protocol) *spy {
@@ -176,10 +179,17 @@ func (s *spy) Query(ctx context.Context, st chconn.Statement, scan func(chconn.R
 
 func (s *spy) Exec(ctx context.Context, st chconn.Statement) (chconn.Result, error) {
 	s.see(st.Operation)
+	s.mu.Lock()
+	lost := s.lose == st.Operation
+	if lost {
+		s.lose = ""
+	}
 	if st.Operation == "lock.release" {
-		s.mu.Lock()
 		s.modes = append(s.modes, st.Settings["lightweight_delete_mode"])
-		s.mu.Unlock()
+	}
+	s.mu.Unlock()
+	if lost {
+		return chconn.Result{}, &chconn.NoAnswerError{QueryID: st.QueryID, Err: io.ErrUnexpectedEOF}
 	}
 	return s.Client.Exec(ctx, st)
 }

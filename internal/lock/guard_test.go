@@ -241,6 +241,38 @@ func (f fixture) loseAnswer(t *testing.T, db *spy, proxy *acctest.FaultyProxy, o
 	})
 }
 
+// TestLateCopy: the first copy of an INSERT got no answer and was nowhere to be found. It lands just before the second, which
+// finds a newer version: its own.
+func TestLateCopy(t *testing.T) {
+	everywhere(t, func(t *testing.T, f fixture, db *spy) {
+		for _, tt := range []struct {
+			id      string
+			version uint64
+			want    error
+		}{{"ours", 1, nil}, {"theirs", 2, lock.ErrMoved}} {
+			db.lose = "test"
+			sent := 0
+			db.onStatement(func(operation string) {
+				if operation != "test" {
+					return
+				}
+				if sent++; sent == 3 { // after the first copy and the reading back
+					f.exec(t, "INSERT INTO "+f.state.String()+" (state_id, version) VALUES (?, ?)", tt.id, tt.version)
+				}
+			})
+			err := locker(t, db, f.quick()).Do(t.Context(), f.lock, []string{tt.id}, func(ctx context.Context, held *lock.Held) error {
+				return held.Write(ctx, f.write(1, 0, tt.id))
+			})
+			if !errors.Is(err, tt.want) || sent < 3 {
+				t.Errorf("%s: got %v after %d statements, want %v", tt.id, err, sent, tt.want)
+			}
+			if n := f.count(t, "SELECT count() FROM "+f.state.String()+" WHERE state_id = '"+tt.id+"'"); n != 1 {
+				t.Errorf("%s: %d rows", tt.id, n)
+			}
+		}
+	})
+}
+
 // TestFiveContenders is 20 runs of three of ours and two of Meltano's for one lock. None of ours is inside together with
 // anybody, and no update of ours is lost. (Two of Meltano's may be, on a machine that stalls one for longer than its settle.)
 func TestFiveContenders(t *testing.T) {

@@ -140,7 +140,7 @@ func (l *Locker) Do(ctx context.Context, table chsql.LockTable, ids []string, wo
 	return l.do(ctx, table, ids, l.options.Timeout, work)
 }
 
-// Try is Do without waiting: if somebody is in the way, it returns the *BusyError at once.
+// Try is Do without waiting for others: if somebody is in the way, it returns the *BusyError at once.
 func (l *Locker) Try(ctx context.Context, table chsql.LockTable, ids []string, work func(ctx context.Context, held *Held) error) error {
 	return l.do(ctx, table, ids, 0, work)
 }

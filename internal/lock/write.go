@@ -47,25 +47,28 @@ func (h *Held) Write(ctx context.Context, w Write) error {
 	deadline := start.Add(c.locker.options.Timeout)
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = c.pollInterval(), max(c.pollInterval(), maxPause)
-	for {
+	for unanswered := false; ; {
 		queryID, err := c.send(ctx, w)
 		switch {
 		case err == nil:
 			err = c.verify(ctx, w, deadline)
+		case errors.Is(err, ErrMoved) && unanswered:
+			err = c.settleMoved(ctx, w, deadline)
 		case queryID != "":
+			unanswered = unanswered || errors.As(err, new(*chconn.NoAnswerError))
 			err = c.settle(ctx, w, queryID, err, deadline)
 		}
 		pause := c.pollInterval()
 		switch {
 		case crowded(err):
-			if time.Now().After(deadline) {
+			if time.Since(start) > crowdedTimeout {
 				return err
 			}
 			pause = pauses.NextBackOff()
 		case !errors.Is(err, errAgain):
 			return err
 		case time.Now().After(deadline):
-			return c.inTheWay(ctx, start)
+			return c.inTheWay(ctx, w, start)
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return err
@@ -73,8 +76,13 @@ func (h *Held) Write(ctx context.Context, w Write) error {
 	}
 }
 
-// maxPause is the longest pause before a write is sent again to a table with too many parts.
-const maxPause = 2 * time.Second
+const (
+	// crowdedTimeout bounds how often a write is sent again to a table with too many parts. Others wait for the lock
+	// meanwhile, Meltano for 30 s at most.
+	crowdedTimeout = 10 * time.Second
+	// maxPause is the longest pause between two such attempts.
+	maxPause = 2 * time.Second
+)
 
 // crowded tells that a statement wrote nothing because its table has too many parts: merges may catch up.
 func crowded(err error) bool {
@@ -83,14 +91,33 @@ func crowded(err error) bool {
 }
 
 // inTheWay says who is in the way of a write.
-func (c *claim) inTheWay(ctx context.Context, start time.Time) error {
+func (c *claim) inTheWay(ctx context.Context, w Write, start time.Time) error {
 	seen, err := c.read(ctx, c.readTimeout())
 	if err != nil {
 		return err
 	}
 	busy := c.busy(seen)
+	if busy.LockID == "" && w.Removes {
+		return &UncertainError{Reason: fmt.Sprintf("the server has not carried out the delete within %s: its mutations may be stopped or waiting (see system.mutations)",
+			time.Since(start).Round(time.Second))}
+	}
 	busy.Waited = time.Since(start)
 	return busy
+}
+
+// settleMoved finds out whether the newer version that is stored is ours: the first copy of a write that was given up
+// without an answer may have landed after all.
+func (c *claim) settleMoved(caller context.Context, w Write, deadline time.Time) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), settleTimeout)
+	defer cancel()
+	v, err := c.verdict(ctx, w)
+	switch {
+	case err != nil:
+		return &UncertainError{Reason: "the write got no answer, and what became of it could not be read back", Err: err}
+	case v.stored():
+		return c.verify(caller, w, deadline)
+	}
+	return ErrMoved
 }
 
 // errAgain says that nothing was written and that the same write may be sent again.
@@ -109,7 +136,8 @@ func (c *claim) send(ctx context.Context, w Write) (queryID string, err error) {
 	st := w.Insert(c.fence)
 	st.QueryID = uuid.NewString()
 	expires, _ := c.expiry()
-	st.Timeout = max(time.Until(expires), time.Second)
+	// No longer than until a renewal is due: it waits for this statement.
+	st.Timeout = max(min(time.Until(expires), c.renewInterval()), time.Second)
 	result, err := c.exec(ctx, st)
 	// More rows than were sent are those of materialized views on the table.
 	switch {

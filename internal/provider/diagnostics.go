@@ -179,6 +179,7 @@ func advise(a attempt, err error) string {
 func adviseApply(a attempt, failed *statestore.ApplyError) string {
 	var text strings.Builder
 	switch {
+	case failed.Done == 0 && errors.As(failed, new(*statestore.UncertainError)):
 	case failed.Done == 0:
 		text.WriteString("No entry was changed.")
 	case a.verb == "create":
@@ -217,7 +218,7 @@ func adviseApply(a attempt, failed *statestore.ApplyError) string {
 			text.WriteString("\n\n" + advice)
 		}
 	}
-	return text.String()
+	return strings.TrimSpace(text.String())
 }
 
 func adviseBusy(busy *statestore.BusyError) string {

@@ -135,11 +135,8 @@ func (a *application) take(batch []Edit, outcomes []outcome) (errs []error) {
 			refused = refused || !errors.As(result.err, new(*UncertainError))
 		}
 	}
-	if refused {
-		return errs
-	}
 	for i, e := range batch {
-		if outcomes[i].err == nil {
+		if outcomes[i].done || outcomes[i].err == nil && !refused {
 			a.applied[e.StateID] = e.written(outcomes[i])
 		}
 	}

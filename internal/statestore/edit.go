@@ -49,8 +49,7 @@ func (s *Store) decide(at Address, e Edit, now stored) (change, error) {
 		if s.manages(at) || e.Verb == EditCreate && !next.same(now) {
 			return change{}, &ExistsError{Address: at, Version: now.entry.Version}
 		}
-		s.takeOver(at, now.entry.Version) // under the lock, so that no delete comes in between
-		return change{none: true}, nil
+		return change{none: true, takes: true}, nil
 	case EditUpdate:
 		if !now.live || now.entry.Version != e.Expect {
 			return change{}, now.moved(at, e.Expect)

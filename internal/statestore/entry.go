@@ -140,7 +140,8 @@ func (s *Store) manages(at Address) bool {
 	return ok
 }
 
-// manage remembers which entries of a table this store has written or taken over.
+// manage remembers which entries of a table this store has written or taken over. It is called under their lock, so that
+// no delete comes in between.
 func (s *Store) manage(table chsql.Table, outcomes []outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,19 +151,16 @@ func (s *Store) manage(table chsql.Table, outcomes []outcome) {
 		case o.err != nil:
 		case o.live:
 			s.managed[at] = struct{}{}
+			if o.takes {
+				s.takenOver[at] = o.Entry.Version
+			}
 		default:
 			delete(s.managed, at)
 		}
 	}
 }
 
-// takeOver remembers that an entry has found another owner, who wrote nothing.
-func (s *Store) takeOver(at Address, version uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.takenOver[at] = version
-}
-
+// tookOver tells whether this version of an entry has found another owner, who wrote nothing.
 func (s *Store) tookOver(at Address, version uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

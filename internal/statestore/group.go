@@ -7,7 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/lock"
 )
 
 // Terraform works on many resources at a time, and each of their entries would cost the server seven statements.
@@ -144,15 +146,17 @@ func (s *Store) writeGroup(at lane, members []*member) {
 			deliver(members, outcomes)
 			return
 		}
-		// One that is busy waits alone, and the others go on without it. Of any other failure nobody knows whose it is.
+		// One that is busy waits alone, and the others go on without it. What the lock or the table says is true for all;
+		// of any other failure nobody knows whose it is.
 		alone, rest := members, []*member(nil)
 		var busy *BusyError
-		if errors.As(err, &busy) {
-			if i := slices.IndexFunc(members, func(m *member) bool { return m.id == busy.StateID }); i >= 0 {
+		switch {
+		case errors.As(err, &busy):
+			if i := culprit(busy, members); i >= 0 {
 				alone, rest = members[i:i+1], slices.Delete(slices.Clone(members), i, i+1)
 			}
-		} else if len(members) == 1 {
-			deliver(members, []outcome{{err: err}})
+		case len(members) == 1, errors.As(err, new(*lock.WithdrawError)), tooManyParts(err):
+			deliver(members, slices.Repeat([]outcome{{err: err}}, len(members)))
 			return
 		}
 		for _, m := range alone {
@@ -160,6 +164,20 @@ func (s *Store) writeGroup(at lane, members []*member) {
 		}
 		members = rest
 	}
+}
+
+// culprit is the index of the member whose lock somebody holds, or -1 if nobody was seen.
+func culprit(busy *BusyError, members []*member) int {
+	if busy.LockID == "" && busy.Holder == "" {
+		return -1
+	}
+	return slices.IndexFunc(members, func(m *member) bool { return m.id == busy.StateID })
+}
+
+// tooManyParts tells an error of a table that takes no more parts, after it was tried again for a while.
+func tooManyParts(err error) bool {
+	var server *ServerError
+	return errors.As(err, &server) && server.Code == chconn.CodeTooManyParts
 }
 
 // writeAlone writes one entry, and waits for its lock.

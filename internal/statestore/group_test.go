@@ -315,6 +315,29 @@ func TestGroupFuture(t *testing.T) {
 	}
 }
 
+// TestGroupTooManyParts: a lock table that takes no more parts for a moment is waited for, also by a lone entry.
+func TestGroupTooManyParts(t *testing.T) {
+	c := newCrowd(t, acctest.Server(t), acctest.Database(t), chconn.Native, statestore.LockOptions{RetryInterval: 50 * time.Millisecond})
+	alter := func(limit int) {
+		if err := acctest.Conn(t).Exec(t.Context(), fmt.Sprintf("ALTER TABLE %s.state_lock MODIFY SETTING parts_to_throw_insert = %d", c.at.Database, limit)); err != nil {
+			t.Error(err)
+		}
+	}
+	update := c.update(t, 0, changed)
+	if err := acctest.Conn(t).Exec(t.Context(), "INSERT INTO "+c.at.Database+".state_lock (state_id, lock_id) VALUES ('other', 'x')"); err != nil {
+		t.Fatal(err)
+	}
+	alter(1)
+	c.log.stop("none")
+	done := make(chan error, 1)
+	go func() { done <- update(t.Context()) }()
+	eventually(t, func() bool { return len(c.log.since()) >= 3 })
+	alter(3000)
+	if err := <-done; err != nil || c.stored(t, 0) != changed {
+		t.Errorf("got %v, stored %s", err, c.stored(t, 0))
+	}
+}
+
 // TestGroupSameEntry: of two creates of one entry in flight, the second finds that it exists.
 func TestGroupSameEntry(t *testing.T) {
 	c := newCrowd(t, acctest.Server(t), acctest.Database(t), chconn.Native, statestore.LockOptions{})

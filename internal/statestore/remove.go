@@ -37,12 +37,11 @@ func (s *Store) remove(ctx context.Context, held *lock.Held, w *batch) error {
 	return nil
 }
 
-// removePart removes as many entries as one statement can name.
+// removePart removes as many entries as one statement can name. After an error, none of the parts that follow is tried.
 func (s *Store) removePart(ctx context.Context, held *lock.Held, w *batch) error {
 	ids, seen := w.ids(), make([]uint64, len(w.rows))
 	for i, r := range w.rows {
 		seen[i] = r.seen
-		w.outcomes[r.task] = outcome{Written: Written{Entry: r.Entry}}
 	}
 	err := held.Write(ctx, lock.Write{
 		Insert: func(f chsql.Fence) chconn.Statement {
@@ -57,9 +56,14 @@ func (s *Store) removePart(ctx context.Context, held *lock.Held, w *batch) error
 	var uncertain *lock.UncertainError
 	if errors.As(err, &uncertain) {
 		s.uncertain(ctx, w, ids, uncertain)
-		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for _, r := range w.rows {
+		w.outcomes[r.task] = outcome{Written: Written{Entry: r.Entry}, done: true}
+	}
+	return nil
 }
 
 // ids are the state_ids of a batch.

@@ -1,8 +1,10 @@
 package statestore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -113,4 +115,76 @@ func TestDeleteMany(t *testing.T) {
 	if n := count(t, conn, "SELECT count() FROM "+quoted(at)+" FINAL WHERE completed_state = '{\"changed\": 1}'"); n != 25 {
 		t.Errorf("%d changed, want 25", n)
 	}
+}
+
+// TestDeleteInParts: deletes without tombstones are more than one statement. When the lock is lost after the first, what is
+// gone is said to be gone, and the rest is not.
+func TestDeleteInParts(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
+		const entries, first = 150, 100
+		ctx, conn, log := t.Context(), acctest.Conn(t), &statements{}
+		s, err := statestore.Open(statestore.Config{Connection: connection(acctest.Server(t), protocol), Logger: slog.New(log)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		at := where{protocol, statestore.LayoutMeltano, statestore.LayoutStrict}.table(t, s)
+		exec(t, conn, "INSERT INTO "+quoted(at)+fmt.Sprintf(" (state_id, completed_state) SELECT 'dev:' || number, '{}' FROM numbers(%d)", entries))
+		var edits []statestore.Edit
+		for i := range entries {
+			edits = append(edits, statestore.Edit{StateID: fmt.Sprintf("dev:%d", i), Verb: statestore.EditClear})
+		}
+		log.stop("entries.apply.verify")
+		go func() {
+			<-log.stopped
+			exec(t, conn, "DELETE FROM "+at.Database+".state_lock WHERE 1 SETTINGS lightweight_deletes_sync = 2")
+			close(log.goOn)
+		}()
+		applied, err := s.Apply(ctx, at.Database, at.Table, edits)
+		var failed *statestore.ApplyError
+		if !errors.As(err, &failed) || failed.Done != first || len(failed.Errs) != entries-first || !errors.As(err, new(*statestore.LostError)) {
+			t.Fatalf("got %v", err)
+		}
+		if n := count(t, conn, "SELECT count() FROM "+quoted(at)+" FINAL"); n != entries-first || len(applied) != first {
+			t.Errorf("%d entries are left, and %d are said to be deleted", n, len(applied))
+		}
+	})
+}
+
+// TestDeleteStuck: where mutations do not come to an end, a delete gives up in time, without losing its lock, and says so.
+func TestDeleteStuck(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
+		ctx, conn := t.Context(), acctest.Conn(t)
+		s, err := statestore.Open(statestore.Config{Connection: connection(acctest.Server(t), protocol), Lock: statestore.LockOptions{
+			StaleAfter: 10 * time.Second, Timeout: 6 * time.Second, Settle: 200 * time.Millisecond,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		at := where{protocol, statestore.LayoutMeltano, statestore.LayoutStrict}.table(t, s)
+		created, err := s.Create(ctx, at, text(`{"singer_state": {}}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, conn, "SYSTEM STOP MERGES "+quoted(at))
+		var uncertain *statestore.UncertainError
+		if _, err = s.Delete(ctx, at, created.Entry.Version); !errors.As(err, &uncertain) || errors.As(err, new(*statestore.LostError)) ||
+			uncertain.Stored != created.Entry.Version {
+			t.Errorf("got %v", err)
+		}
+		if n := locks(t, at); n != 0 {
+			t.Errorf("%d claims left", n)
+		}
+		// What is still queued finds no claim of ours.
+		exec(t, conn, "SYSTEM START MERGES "+quoted(at))
+		for start := time.Now(); count(t, conn, "SELECT count() FROM system.mutations WHERE database = ? AND table = 'state' AND NOT is_done", at.Database) > 0; {
+			if time.Since(start) > 20*time.Second {
+				t.Fatal("a mutation does not end")
+			}
+		}
+		if found, err := s.Read(ctx, at); err != nil || found.Version != created.Entry.Version {
+			t.Errorf("reads %+v, %v", found, err)
+		}
+	})
 }

@@ -37,8 +37,8 @@ func (s stored) consistent() bool {
 
 // A change is the next version of an entry.
 type change struct {
-	// none: nothing is to be written.
-	none               bool
+	// none: nothing is to be written. With takes, what is stored has found another owner in this store.
+	none, takes        bool
 	deleted            bool
 	completed, partial *string
 }
@@ -50,10 +50,12 @@ type task struct {
 	decide func(stored) (change, error)
 }
 
-// An outcome is what became of a task: its error, or what is stored now, and whether nothing had to be written.
+// An outcome is what became of a task: its error, or what is stored now. With an error and nothing done, nothing was
+// written for it, unless that is an *UncertainError.
 type outcome struct {
 	Written
-	unwritten bool
+	// done tells that it was written, or removed; unwritten that nothing had to be; takes is that of its change.
+	done, unwritten, takes bool
 	// live tells whether the entry is live now.
 	live bool
 	err  error
@@ -77,7 +79,8 @@ const (
 // write changes entries of one table under one lock of them all: it reads what is stored, asks each task what is
 // to become of it, and writes that as one INSERT, unless something newer is stored by then. The outcomes are in
 // the order of the tasks, whose ids must differ. An error instead of outcomes is about all of them, and nothing
-// was written.
+// was written. Where a delete leaves no row, deletes come first, in statements of their own: then some tasks may be done
+// and others have an error, together or not.
 func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tasks []task, how manner) (outcomes []outcome, err error) {
 	table, err := s.lockable(ctx, at)
 	if err != nil {
@@ -92,14 +95,14 @@ func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tas
 		do = s.locker.Try
 	}
 	err = do(ctx, table.lock, ids, func(ctx context.Context, held *lock.Held) error {
+		w := batch{table: table, operation: operation, outcomes: make([]outcome, len(tasks))}
+		outcomes = w.outcomes
 		for attempt := 1; ; attempt++ {
 			found, err := s.newest(ctx, table, ids, operation)
 			if err != nil {
 				return err
 			}
-			w := batch{table: table, operation: operation, outcomes: make([]outcome, len(tasks))}
 			refused := w.plan(tasks, found)
-			outcomes = w.outcomes
 			if refused && how == together {
 				return nil
 			}
@@ -107,6 +110,7 @@ func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tas
 				err = s.put(ctx, held, &w)
 			}
 			if !errors.Is(err, lock.ErrMoved) || attempt == rereads {
+				err = w.end(err)
 				s.manage(at, outcomes)
 				return err
 			}
@@ -198,9 +202,14 @@ type row struct {
 	ahead time.Duration
 }
 
-// plan asks the tasks what is to be written. It reports whether one of them refused.
+// plan asks the tasks what is to be written, but for those that were done before. It reports whether one of them refused.
 func (w *batch) plan(tasks []task, found map[string]stored) (refused bool) {
+	w.rows = nil
 	for i, t := range tasks {
+		if w.outcomes[i].done {
+			continue
+		}
+		w.outcomes[i] = outcome{}
 		now := found[t.id]
 		next, err := t.decide(now)
 		var stamp uint64
@@ -211,7 +220,7 @@ func (w *batch) plan(tasks []task, found map[string]stored) (refused bool) {
 		case err != nil:
 			w.outcomes[i].err, refused = err, true
 		case next.none:
-			w.outcomes[i] = outcome{Written: Written{Entry: now.entry}, unwritten: true, live: now.live}
+			w.outcomes[i] = outcome{Written: Written{Entry: now.entry}, unwritten: true, live: now.live, takes: next.takes}
 		default:
 			w.rows = append(w.rows, row{
 				task: i,
@@ -231,7 +240,21 @@ func (w *batch) plan(tasks []task, found map[string]stored) (refused bool) {
 	return refused
 }
 
-// put writes the rows of a batch over what was read.
+// end hands an error to the tasks that it kept from being done, if others are done or uncertain. Else it is about all of
+// them, and end returns it.
+func (w *batch) end(err error) error {
+	if err == nil || !slices.ContainsFunc(w.outcomes, func(o outcome) bool { return o.done || errors.As(o.err, new(*UncertainError)) }) {
+		return err
+	}
+	for i, o := range w.outcomes {
+		if !o.done && !o.unwritten && o.err == nil {
+			w.outcomes[i].err = fmt.Errorf("not tried any more: %w", err)
+		}
+	}
+	return nil
+}
+
+// put writes the rows of a batch over what was read. It returns an error for those that have none of their own.
 func (s *Store) put(ctx context.Context, held *lock.Held, w *batch) error {
 	size := 0
 	for _, r := range w.rows {
@@ -267,7 +290,7 @@ func (s *Store) put(ctx context.Context, held *lock.Held, w *batch) error {
 		return err
 	}
 	for _, r := range w.rows {
-		w.outcomes[r.task] = outcome{Written: Written{Entry: r.Entry}, live: !r.deleted}
+		w.outcomes[r.task] = outcome{Written: Written{Entry: r.Entry}, done: true, live: !r.deleted}
 		if r.ahead > time.Second {
 			w.outcomes[r.task].Ahead = r.ahead
 		}
