@@ -116,7 +116,7 @@ CREATE TABLE meltano.state
 ENGINE = ReplacingMergeTree(version, is_deleted)
 ORDER BY state_id
 SETTINGS a = 10, b = 'it\'s'`},
-		{"lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}, Strict: true}.Create(true).Text, `
+		{"lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}, Strict: true}.Create("", true).Text, `
 CREATE TABLE IF NOT EXISTS meltano.state_lock
 (
     state_id String,
@@ -138,7 +138,7 @@ CREATE TABLE meltano.state
 )
 ENGINE = ReplacingMergeTree(updated_at)
 ORDER BY state_id`},
-		{"Meltano's lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}}.Create(true).Text, `
+		{"Meltano's lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}}.Create("", true).Text, `
 CREATE TABLE IF NOT EXISTS meltano.state_lock
 (
     state_id String,

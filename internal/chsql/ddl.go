@@ -13,19 +13,15 @@ func CreateDatabase(name string) Query {
 
 // Create creates the state table in its layout. The table must not be there yet.
 func (t StateTable) Create(comment string, settings map[string]string) Query {
-	text := fmt.Sprintf("CREATE TABLE %s\n%s\nENGINE = ReplacingMergeTree(%s)\nORDER BY state_id%s",
-		t, definitions(t.Layout.Columns), strings.Join(t.Layout.Arguments, ", "), settingsClause(settings))
-	if comment == "" {
-		return Query{Text: text}
-	}
-	return Query{Text: text + "\nCOMMENT ?", Args: []any{comment}}
+	return commented(fmt.Sprintf("CREATE TABLE %s\n%s\nENGINE = ReplacingMergeTree(%s)\nORDER BY state_id%s",
+		t, definitions(t.Layout.Columns), strings.Join(t.Layout.Arguments, ", "), settingsClause(settings)), comment)
 }
 
 // Create creates the lock table, unless it is there: strict, or as Meltano makes it. With patch, a strict one
 // has the columns that patch parts need, so that a release is masked at once; older servers do not know them.
 //
 // The TTL is Meltano's: a claim that old is dead to everybody.
-func (l LockTable) Create(patch bool) Query {
+func (l LockTable) Create(comment string, patch bool) Query {
 	columns, key, settings := LockColumns(), "state_id", map[string]string{}
 	if l.Strict {
 		columns, key = append(columns, holderColumn), "(state_id, lock_id)"
@@ -34,8 +30,16 @@ func (l LockTable) Create(patch bool) Query {
 			settings["enable_block_offset_column"] = "1"
 		}
 	}
-	return Query{Text: fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s\n%s\nENGINE = ReplacingMergeTree(locked_at)\nORDER BY %s\nTTL locked_at + INTERVAL 300 SECOND%s",
-		l, definitions(columns), key, settingsClause(settings))}
+	return commented(fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s\n%s\nENGINE = ReplacingMergeTree(locked_at)\nORDER BY %s\nTTL locked_at + INTERVAL 300 SECOND%s",
+		l, definitions(columns), key, settingsClause(settings)), comment)
+}
+
+// commented ends a CREATE TABLE with the table's comment.
+func commented(text, comment string) Query {
+	if comment == "" {
+		return Query{Text: text}
+	}
+	return Query{Text: text + "\nCOMMENT ?", Args: []any{comment}}
 }
 
 // ModifyComment changes a table's comment in place.

@@ -34,6 +34,7 @@ var permissions = []struct {
 	{"hold locks", nil, holdLock},
 	{"break a lock", nil, breakLock},
 	{"delete in layout meltano", []int{1}, deleteRemoves},
+	{"upgrade", []int{1, 2}, upgrade},
 }
 
 func refresh(ctx context.Context, s *statestore.Store, database, _ string) error {
@@ -77,6 +78,16 @@ func deleteRemoves(ctx context.Context, s *statestore.Store, database, id string
 	if err == nil {
 		_, err = s.Delete(ctx, at, written.Entry.Version)
 	}
+	return err
+}
+
+// upgrade upgrades what is there, which it can do once only.
+func upgrade(ctx context.Context, s *statestore.Store, database, id string) error {
+	if id == "dev:http" {
+		return nil
+	}
+	_, err := s.AlterTable(ctx, statestore.TableIdentity{Database: database, Name: "state"},
+		statestore.TableChange{Layout: statestore.LayoutVersioned, LockLayout: statestore.LayoutStrict})
 	return err
 }
 
@@ -229,8 +240,11 @@ func prepare(t *testing.T, server *embedded.Server, accounts []account) {
 			err = conn.Exec(t.Context(), "CREATE DATABASE "+a.database)
 		default:
 			spec := statestore.TableSpec{Database: a.database, Name: "state", CreateDatabase: true}
-			if permissions[a.block].name == "delete in layout meltano" {
+			switch permissions[a.block].name {
+			case "delete in layout meltano":
 				spec.Layout = statestore.LayoutMeltano
+			case "upgrade":
+				spec.Layout, spec.LockLayout = statestore.LayoutMeltano, statestore.LayoutMeltano
 			}
 			_, _, err = store.CreateTable(t.Context(), spec)
 			if err == nil {

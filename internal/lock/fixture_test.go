@@ -63,7 +63,7 @@ func newFixtureIn(t *testing.T, database string, conn driver.Conn, strict bool) 
 		sql:   conn,
 	}
 	f.exec(t, f.state.Create("", nil).Text)
-	f.exec(t, f.lock.Create(true).Text)
+	f.exec(t, f.lock.Create("", true).Text)
 	return f
 }
 

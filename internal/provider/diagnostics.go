@@ -100,6 +100,7 @@ func advise(a attempt, err error) string {
 		tableExists *statestore.TableExistsError
 		replaced    *statestore.TableReplacedError
 		tableBusy   *statestore.TableBusyError
+		noUpgrade   *statestore.CannotUpgradeError
 		noMerge     *statestore.NoMergeError
 		noCleanup   *statestore.NoCleanupError
 		noTable     *statestore.NoTableError
@@ -127,6 +128,8 @@ func advise(a attempt, err error) string {
 		return "Somebody has dropped or moved the table since the last refresh, and another one has its name. Nothing was changed. Run plan again to see what is there."
 	case errors.As(err, &tableBusy):
 		return "Nothing was changed, because somebody works with the table:\n\n" + describeClaims(tableBusy.Claims) + "\n\nWait until they are done and try again. A lock whose holder is dead is stale after 300 s."
+	case errors.As(err, &noUpgrade):
+		return "The table was left as it is:\n\n  - " + strings.Join(noUpgrade.Reasons, "\n  - ")
 	case errors.As(err, &noMerge):
 		return "The server does not merge this table now. Merges may be stopped (SYSTEM START MERGES starts them again), the server may be ending, or another merge is under way: try again later. Nothing is lost; readers see the same with and without it."
 	case errors.As(err, &noCleanup):

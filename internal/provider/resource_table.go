@@ -79,19 +79,24 @@ func (r *tableResource) Create(ctx context.Context, req resource.CreateRequest, 
 		resp.Diagnostics.AddWarning(fmt.Sprintf("State table %s was there already", plan.id()),
 			"It is empty and just as declared, so it is taken over as it is. Terraform manages it from now on.")
 	}
-	warnLockLayout(&resp.Diagnostics, table)
+	warnTable(&resp.Diagnostics, table)
 	plan.take(table)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// warnLockLayout warns of a lock table on which several pipelines cannot lock each other out.
-func warnLockLayout(diags *diag.Diagnostics, table statestore.Table) {
+// warnTable warns of an upgrade that is not finished, and of a lock table on which several pipelines cannot lock
+// each other out.
+func warnTable(diags *diag.Diagnostics, table statestore.Table) {
+	if table.Upgrading || table.LockUpgrading {
+		diags.AddWarning(fmt.Sprintf("Upgrade of state table %s/%s is not finished", table.Database, table.Name),
+			"It was interrupted. The table that is in use is complete, and pipelines go on with it. To finish the upgrade and remove what it has left behind, apply layout = \"versioned\" and lock_layout = \"strict\", whichever it was.")
+	}
 	if table.LockLayout != statestore.LayoutMeltano {
 		return
 	}
 	diags.AddWarning(fmt.Sprintf("Lock table %s/%s is as Meltano makes it", table.Database, table.LockTable),
 		"It is ordered by state_id alone, so a merge can hide the lock of one Meltano client behind that of another, and both write. "+
-			"What this provider writes is checked against that; what several pipelines write for one state_id at the same time is not.")
+			"What this provider writes is checked against that; what several pipelines write for one state_id at the same time is not. lock_layout = \"strict\" rebuilds it in place.")
 }
 
 // Read refreshes a table, and forgets one that is gone. One that became something else is an error, never a planned
@@ -125,7 +130,7 @@ func (r *tableResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		state.Settings, diags = types.MapValueFrom(ctx, types.StringType, table.Settings)
 		resp.Diagnostics.Append(diags...)
 	}
-	warnLockLayout(&resp.Diagnostics, table)
+	warnTable(&resp.Diagnostics, table)
 	state.Comment = types.StringValue(table.Comment)
 	state.take(table)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
@@ -205,10 +210,16 @@ func (m *tableResourceModel) take(table statestore.Table) {
 	m.Database, m.Name = types.StringValue(table.Database), types.StringValue(table.Name)
 	m.ID = types.StringValue(m.id())
 	m.UUID = types.StringValue(table.UUID)
-	m.Layout = types.StringValue(string(table.Layout))
-	m.LockLayout = types.StringNull()
+	m.Layout, m.LockLayout = types.StringValue(string(table.Layout)), types.StringNull()
 	if table.LockLayout != "" {
 		m.LockLayout = types.StringValue(string(table.LockLayout))
+	}
+	// What is still to be finished is planned again.
+	if table.Upgrading {
+		m.Layout = types.StringValue(string(statestore.LayoutMeltano))
+	}
+	if table.LockUpgrading {
+		m.LockLayout = types.StringValue(string(statestore.LayoutMeltano))
 	}
 	m.LockTable = types.StringValue(table.LockTable)
 	m.EngineFull = types.StringValue(table.EngineFull)
@@ -221,7 +232,13 @@ func tableChange(state, plan tableResourceModel, before, after map[string]string
 		Database:       plan.Database.ValueString(),
 		Name:           plan.Name.ValueString(),
 		CreateDatabase: plan.CreateDatabase.ValueBool(),
-		LockLayout:     statestore.Layout(plan.LockLayout.ValueString()),
+	}
+	// An upgrade that was interrupted after the exchange shows as the old layout in the state.
+	if !plan.Layout.Equal(state.Layout) {
+		change.Layout = statestore.Layout(plan.Layout.ValueString())
+	}
+	if !plan.LockLayout.Equal(state.LockLayout) {
+		change.LockLayout = statestore.Layout(plan.LockLayout.ValueString())
 	}
 	if !plan.Comment.Equal(state.Comment) {
 		change.Comment = plan.Comment.ValueStringPointer()

@@ -48,8 +48,8 @@ func (r *tableResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	case creates:
 		r.planCreate(config, &plan)
 	default:
-		resp.Diagnostics.Append(fixedErrors(plan, state)...)
 		planUpdate(&plan, state, &resp.Diagnostics)
+		planUpgrade(&plan, state, &resp.Diagnostics)
 		mark = nil
 		if protected {
 			mark = []byte("true")
@@ -104,25 +104,35 @@ func (m *tableResourceModel) planID() {
 	}
 }
 
-// fixedErrors refuses changes that could only be made by dropping the table.
-func fixedErrors(plan, state tableResourceModel) diag.Diagnostics {
-	var diags diag.Diagnostics
-	for _, fixed := range []struct {
-		attribute     string
-		planned, have types.String
+// planUpgrade says what an upgrade of the layouts does, and refuses the way back.
+func planUpgrade(plan *tableResourceModel, state tableResourceModel, diags *diag.Diagnostics) {
+	for _, half := range []struct {
+		attribute, what, effect string
+		planned, have           types.String
 	}{
-		{"layout", plan.Layout, state.Layout},
-		{"lock_layout", plan.LockLayout, state.LockLayout},
+		{
+			"layout", "State", "A new table is filled while the old one is in use, compared with it row by row, and put into its place under the locks of all entries. A Meltano run that waits for such a lock for more than 30 s fails, " +
+				"so choose a quiet time. Entries keep their versions. If the apply is interrupted, the old table or a complete new one is in use, and the next apply finishes.",
+			plan.Layout, state.Layout,
+		},
+		{
+			"lock_layout", "Lock", "A new lock table is put into its place, with the locks that are held. Pipelines go on meanwhile.",
+			plan.LockLayout, state.LockLayout,
+		},
 	} {
-		if fixed.planned.IsUnknown() || fixed.have.IsNull() || fixed.planned.Equal(fixed.have) {
-			continue
+		switch {
+		case half.planned.IsUnknown(), half.have.IsNull(), half.planned.Equal(half.have):
+		case half.planned.ValueString() == string(statestore.LayoutMeltano):
+			diags.AddAttributeError(path.Root(half.attribute), fmt.Sprintf("Unable to change %s of state table %s", half.attribute, state.id()),
+				fmt.Sprintf("There is no way back from %q to %q: what only the better layout keeps (tombstones, the order of writes within a millisecond, rival locks) would be lost. Meltano works on both. Put it back to %q.",
+					half.have.ValueString(), half.planned.ValueString(), half.have.ValueString()))
+		default:
+			diags.AddWarning(fmt.Sprintf("%s table %s will be upgraded", half.what, state.id()), half.effect)
+			if half.attribute == "layout" {
+				plan.UUID, plan.EngineFull = types.StringUnknown(), types.StringUnknown()
+			}
 		}
-		diags.AddAttributeError(path.Root(fixed.attribute), fmt.Sprintf("Unable to change %s of state table %s", fixed.attribute, state.id()),
-			fmt.Sprintf("This version of the provider cannot change it from %q to %q in place, and replacing the table would drop the bookmarks in it. "+
-				"Put it back to %q.",
-				fixed.have.ValueString(), fixed.planned.ValueString(), fixed.have.ValueString()))
 	}
-	return diags
 }
 
 // protectedError says how to drop a table that is protected.

@@ -50,7 +50,8 @@ func (r *tableResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 				Optional: true,
 				Computed: true,
 				MarkdownDescription: "Shape of the state table. Default: `versioned`, a `ReplacingMergeTree(version, is_deleted)` ordered by `state_id`, in which a delete is a tombstone and " +
-					"versions are microseconds of the server's clock. The other is `meltano`, the table that Meltano makes by itself: `updated_at` orders the versions, and a delete removes rows.",
+					"versions are microseconds of the server's clock. The other is `meltano`, the table that Meltano makes by itself: `updated_at` orders the versions, and a delete removes rows. " +
+					"A change from `meltano` to `versioned` upgrades the table in place, see the guide [How the table works](../guides/table); there is no way back.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators:    []validator.String{oneOfLayouts(statestore.TableLayouts())},
 			},
@@ -58,7 +59,7 @@ func (r *tableResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 				Optional: true,
 				Computed: true,
 				MarkdownDescription: "Shape of the lock table. Default: `strict`, ordered by `(state_id, lock_id)`, so that a merge cannot swallow a claim. " +
-					"A lock table that Meltano made, ordered by `state_id` alone, is used as it is, and shows as `meltano`. A lock table that is missing is made.",
+					"A lock table that Meltano made, ordered by `state_id` alone, is used as it is, and shows as `meltano`. A change from `meltano` to `strict` rebuilds it in place, with the locks that are held; there is no way back. A lock table that is missing is made.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators:    []validator.String{oneOfLayouts(statestore.LockLayouts())},
 			},

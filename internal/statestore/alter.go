@@ -19,15 +19,18 @@ type TableChange struct {
 	// Database and Name are where both tables move to. The database has to be there, unless CreateDatabase.
 	Database, Name string
 	CreateDatabase bool
-	// LockLayout is that of the lock table, if one has to be made because it is missing.
-	LockLayout Layout
+	// Layout and LockLayout are what the tables are upgraded to; there is no way back. A lock table that is missing
+	// is made.
+	Layout, LockLayout Layout
 }
 
-// AlterTable changes a table in place, and makes its lock table if that is missing. It never copies or drops
-// anything. A *TableReplacedError says that another table has the name now; nothing was changed then.
+// AlterTable changes a table in place, and makes its lock table if that is missing. A *TableReplacedError says that
+// another table has the name now, a *CannotUpgradeError that an upgrade would lose something; nothing was changed
+// then. If it fails on the way, repeating it goes on where it ended.
 //
 // It renames last, and only while nobody holds a lock (*TableBusyError): a holder would not find its claim
-// again, nor write what it is working on. If it fails on the way, repeating it goes on where it ended.
+// again, nor write what it is working on. An upgrade of the state table takes the locks of all entries for as
+// long as what was written meanwhile takes to be copied.
 func (s *Store) AlterTable(ctx context.Context, id TableIdentity, to TableChange) (Table, error) {
 	found, err := s.inspectSame(ctx, id)
 	if err != nil {
@@ -49,6 +52,10 @@ func (s *Store) AlterTable(ctx context.Context, id TableIdentity, to TableChange
 			return Table{}, s.tableGone(ctx, id.table(), err)
 		}
 	}
+	if found, err = s.upgrade(ctx, found, to); err != nil {
+		return Table{}, err
+	}
+	id = found.table.TableIdentity
 	target := to.target(id)
 	if target.table() != id.table() {
 		if err := s.rename(ctx, found, target, to.CreateDatabase); err != nil {
@@ -57,12 +64,47 @@ func (s *Store) AlterTable(ctx context.Context, id TableIdentity, to TableChange
 		found.lock.Table = chsql.Table{Database: target.Database, Name: chsql.LockTableName(target.Name)}
 	}
 	if found.table.LockLayout == "" {
-		if err := s.createLockTable(ctx, found.lock, to.LockLayout); err != nil {
+		if err := s.createLockTable(ctx, found.lock, to.LockLayout, ""); err != nil {
 			return Table{}, err
 		}
 		s.forget(target.table())
 	}
 	return s.Table(ctx, target)
+}
+
+// upgrade changes the layouts, the lock table's first, and inspects what has come of it.
+func (s *Store) upgrade(ctx context.Context, found resolved, to TableChange) (resolved, error) {
+	changed := false
+	for _, half := range []struct {
+		what       string
+		have, want Layout
+		unfinished bool
+		upgrade    func(context.Context, resolved) error
+	}{
+		{"lock table", found.table.LockLayout, to.LockLayout, found.table.LockUpgrading, s.upgradeLock},
+		{"state table", found.table.Layout, to.Layout, found.table.Upgrading, s.upgradeState},
+	} {
+		switch {
+		case half.have == "", half.want == "", half.want == half.have && !half.unfinished:
+			continue
+		case half.want == LayoutMeltano:
+			return found, &CannotUpgradeError{Database: found.table.Database, Table: found.table.Name, Reasons: []string{
+				fmt.Sprintf("the %s has the layout %s, and there is no way back to the layout meltano", half.what, half.have),
+			}}
+		}
+		if err := half.upgrade(ctx, found); err != nil {
+			return found, err
+		}
+		again, err := s.inspect(ctx, found.state.Table)
+		if err != nil {
+			return found, err
+		}
+		found, changed = again, true
+	}
+	if changed {
+		s.logger.InfoContext(ctx, "table upgraded", "table", found.state.String(), "layout", string(found.table.Layout), "lock_layout", string(found.table.LockLayout))
+	}
+	return found, nil
 }
 
 // target is where a table is after the change.
@@ -79,7 +121,7 @@ func (c TableChange) target(id TableIdentity) TableIdentity {
 // inspectSame inspects a table, and makes sure that it is the one that is meant.
 func (s *Store) inspectSame(ctx context.Context, id TableIdentity) (resolved, error) {
 	found, err := s.inspect(ctx, id.table())
-	if err == nil && id.UUID != "" && id.UUID != found.table.UUID {
+	if err == nil && id.UUID != "" && id.UUID != found.table.UUID && id.UUID != found.replaced {
 		err = &TableReplacedError{Table: id, Found: found.table.UUID}
 	}
 	return found, err
@@ -182,9 +224,26 @@ func (s *Store) DropTable(ctx context.Context, id TableIdentity) error {
 		return found.unlockable // Somebody else's table of that name.
 	}
 	defer s.forget(id.table())
+	for _, table := range []chsql.Table{found.lock.Table, found.state.Table} {
+		if err := s.dropBeside(ctx, table); err != nil {
+			return err
+		}
+	}
 	// The lock table goes first: without a state table, nobody would come back for it.
 	if err := s.exec(ctx, "lock_table.drop", found.lock.Drop()); err != nil {
 		return fmt.Errorf("drop the lock table: %w", err)
 	}
 	return s.exec(ctx, "table.drop", found.state.Drop())
+}
+
+// dropBeside drops what an upgrade of a table has left behind, if anything.
+func (s *Store) dropBeside(ctx context.Context, table chsql.Table) error {
+	r, err := s.replacing(ctx, table)
+	if errors.Is(err, ErrNotFound) || errors.As(err, new(*CannotUpgradeError)) {
+		return nil // There is no such table, or what is beside it is somebody else's.
+	}
+	if err != nil {
+		return err
+	}
+	return s.restart(ctx, r)
 }

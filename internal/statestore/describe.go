@@ -15,7 +15,9 @@ import (
 type description struct {
 	name, uuid, engineFull, comment string
 	engine                          Engine
-	sortingKey                      []string
+	// mark is taken off the comment.
+	mark       mark
+	sortingKey []string
 	// partitionKey is empty for a table that is not partitioned.
 	partitionKey string
 	settings     map[string]string
@@ -82,6 +84,11 @@ func (d description) extra(wanted []chsql.Column) (names []string) {
 	return names
 }
 
+// unfinished tells whether an upgrade of the table is not finished, given what is beside it.
+func (d description) unfinished(beside *description) bool {
+	return d.mark.uuid != "" || beside != nil && beside.mark.uuid == d.uuid
+}
+
 // describe reads the tables of one database that are there, by name.
 func (s *Store) describe(ctx context.Context, database string, names ...string) (map[string]*description, error) {
 	found, err := query(ctx, s, statement("table.describe", chsql.Tables(database, names...)), scanDescription)
@@ -116,6 +123,7 @@ func scanDescription(r chconn.Row) (*description, error) {
 	)
 	err := r.Scan(&d.name, &d.uuid, &engine, &d.engineFull, &sortingKey, &d.partitionKey, &d.comment)
 	d.engine, d.sortingKey, d.settings = parseEngine(engine, d.engineFull), splitKey(sortingKey), parseSettings(d.engineFull)
+	d.comment, d.mark = splitMark(d.comment)
 	return &d, err
 }
 

@@ -177,3 +177,14 @@ func (e *NoCleanupError) Error() string {
 	}
 	return fmt.Sprintf("table %s/%s does not have the setting %s = 1", e.Database, e.Table, e.Setting)
 }
+
+// A CannotUpgradeError is a change of layout that is not made.
+type CannotUpgradeError struct {
+	Database, Table string
+	// Reasons are all the reasons, each with what to do about it.
+	Reasons []string
+}
+
+func (e *CannotUpgradeError) Error() string {
+	return fmt.Sprintf("the layout of table %s/%s is not changed: %d reason(s), first: %s", e.Database, e.Table, len(e.Reasons), e.Reasons[0])
+}

@@ -6,3 +6,6 @@ func (s *Store) Waiting(at Address) int {
 	defer s.writes.mu.Unlock()
 	return len(s.writes.waiting[lane{table: at.table()}])
 }
+
+// AtStep has a function called at each step of an upgrade; its error ends the upgrade there, as a crash would.
+func (s *Store) AtStep(do func(step string) error) { s.atStep = do }

@@ -14,6 +14,8 @@ type resolved struct {
 	state chsql.StateTable
 	lock  chsql.LockTable
 	table Table
+	// replaced is the UUID of the table that an unfinished upgrade has replaced, or is to replace.
+	replaced string
 	// unlockable says why no lock can be taken: the lock table is missing (then table.LockLayout is empty) or has
 	// another shape. Reading needs none.
 	unlockable error
@@ -87,7 +89,7 @@ func (s *Store) tableGone(ctx context.Context, name chsql.Table, err error) erro
 // inspect reads a table's shape from the server. It returns a *NoTableError or an *UnfitError.
 func (s *Store) inspect(ctx context.Context, name chsql.Table) (resolved, error) {
 	lock := chsql.Table{Database: name.Database, Name: chsql.LockTableName(name.Name)}
-	found, err := s.describe(ctx, name.Database, name.Name, lock.Name)
+	found, err := s.describe(ctx, name.Database, name.Name, lock.Name, besideName(name.Name), besideName(lock.Name))
 	if err != nil {
 		return resolved{}, err
 	}
@@ -115,7 +117,12 @@ func (s *Store) inspect(ctx context.Context, name chsql.Table) (resolved, error)
 			Comment:       state.comment,
 			Settings:      state.settings,
 			ExtraColumns:  state.extra(layout.state().Columns),
+			Upgrading:     state.unfinished(found[besideName(name.Name)]),
 		},
+		replaced: state.mark.uuid,
+	}
+	if there := found[lock.Name]; there != nil {
+		result.table.LockUpgrading = there.unfinished(found[besideName(lock.Name)])
 	}
 	return result, s.inspectLock(ctx, &result, found[lock.Name])
 }

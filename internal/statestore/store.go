@@ -46,6 +46,9 @@ type Store struct {
 	// writes and reads are of single entries.
 	writes, reads grouper
 
+	// atStep is called at each step of an upgrade; an error ends it there. For tests.
+	atStep func(step string) error
+
 	mu     sync.Mutex
 	tables map[chsql.Table]*tableSlot
 	// managed are the entries that this store has written. A second create of one is a mistake, even if it

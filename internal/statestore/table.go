@@ -49,6 +49,9 @@ type Table struct {
 	Comment    string
 	// Settings are those that the table's definition names, as text.
 	Settings map[string]string
+	// Upgrading and LockUpgrading tell that an upgrade of the table, or of the lock table, was interrupted and is
+	// still to be finished; see AlterTable.
+	Upgrading, LockUpgrading bool
 	// ExtraColumns are columns that nobody asked for. They are left alone.
 	ExtraColumns []string
 }
@@ -102,7 +105,7 @@ func (s *Store) CreateTable(ctx context.Context, spec TableSpec) (table Table, t
 		return Table{}, false, err
 	}
 	// The lock table comes first: a state table without one is what no other party expects.
-	if err := s.createLockTable(ctx, lock, spec.LockLayout); err != nil {
+	if err := s.createLockTable(ctx, lock, spec.LockLayout, ""); err != nil {
 		return Table{}, false, s.tableGone(ctx, name, err)
 	}
 	if found[name.Name] == nil {
@@ -150,13 +153,13 @@ func (s *Store) asDeclared(ctx context.Context, name chsql.Table, table Table, s
 }
 
 // createLockTable makes a lock table, unless it is there. It is strict if no layout is given.
-func (s *Store) createLockTable(ctx context.Context, lock chsql.LockTable, layout Layout) error {
+func (s *Store) createLockTable(ctx context.Context, lock chsql.LockTable, layout Layout, comment string) error {
 	patch, err := s.knowsPatchParts(ctx)
 	if err != nil {
 		return err
 	}
 	lock.Strict = layout != LayoutMeltano
-	return s.exec(ctx, "lock_table.create", lock.Create(patch))
+	return s.exec(ctx, "lock_table.create", lock.Create(comment, patch))
 }
 
 // knowsPatchParts tells whether the server knows the table settings that patch parts need.
