@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -177,7 +178,12 @@ func (c *Client) prepare(ctx context.Context, s Statement) (request, error) {
 		return request{}, fmt.Errorf("%s: %w", s.Operation, err)
 	}
 	comment := clientName + "/" + c.config.Version + " " + s.Operation
-	return request{Statement: s, text: text, settings: server.settingsFor(s.Settings, comment)}, nil
+	wanted := s.Settings
+	if c.config.Quorum {
+		wanted = maps.Clone(quorum)
+		maps.Copy(wanted, s.Settings)
+	}
+	return request{Statement: s, text: text, settings: server.settingsFor(wanted, comment)}, nil
 }
 
 // A sendFunc sends a request through the driver and takes in the whole answer.

@@ -67,6 +67,9 @@ type Config struct {
 	DialTimeout time.Duration
 	// QueryTimeout bounds a statement that has no timeout of its own.
 	QueryTimeout time.Duration
+	// Quorum makes writes and reads of replicated tables agree, whichever replica answers: an INSERT is acknowledged
+	// by a majority, and a SELECT is refused by a replica that does not have it yet. Other tables are not concerned.
+	Quorum bool
 	// MaxOpenConns bounds the statements that are on their way at the same time.
 	MaxOpenConns int
 	// Version is the provider's, shown to the server in the client's name and in log_comment.

@@ -50,6 +50,13 @@ var wholeOrError = map[string]string{
 	"send_progress_in_http_headers": "0",
 }
 
+// quorum is what goes with every statement of a client with Config.Quorum.
+var quorum = map[string]string{
+	"insert_quorum":                 "auto",
+	"insert_quorum_parallel":        "0",
+	"select_sequential_consistency": "1",
+}
+
 // settingsFor returns the settings to send with a statement. What has the wanted value already is not sent, since a user with
 // readonly = 1 may not even repeat it on old servers; what the server does not know, it would refuse.
 func (s Server) settingsFor(wanted map[string]string, comment string) clickhouse.Settings {

@@ -90,7 +90,7 @@ func TestCreate(t *testing.T) {
 	for _, tt := range []struct {
 		name, got, want string
 	}{
-		{"state table", chsql.StateTable{Table: chsql.Table{Database: "meltano", Name: "state"}, Layout: chsql.Versioned}.Create("", nil).Text, `
+		{"state table", chsql.StateTable{Table: chsql.Table{Database: "meltano", Name: "state"}, Layout: chsql.Versioned}.Create(chsql.Definition{}).Text, `
 CREATE TABLE meltano.state
 (
     state_id String,
@@ -103,7 +103,7 @@ CREATE TABLE meltano.state
 ENGINE = ReplacingMergeTree(version, is_deleted)
 ORDER BY state_id`},
 		{"state table with settings", chsql.StateTable{Table: chsql.Table{Database: "meltano", Name: "state"}, Layout: chsql.Versioned}.
-			Create("", map[string]string{"b": "it's", "a": "10"}).Text, `
+			Create(chsql.Definition{Settings: map[string]string{"b": "it's", "a": "10"}}).Text, `
 CREATE TABLE meltano.state
 (
     state_id String,
@@ -116,7 +116,7 @@ CREATE TABLE meltano.state
 ENGINE = ReplacingMergeTree(version, is_deleted)
 ORDER BY state_id
 SETTINGS a = 10, b = 'it\'s'`},
-		{"lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}, Strict: true}.Create("", true).Text, `
+		{"lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}, Strict: true}.Create(chsql.Definition{}, true).Text, `
 CREATE TABLE IF NOT EXISTS meltano.state_lock
 (
     state_id String,
@@ -128,7 +128,7 @@ ENGINE = ReplacingMergeTree(locked_at)
 ORDER BY (state_id, lock_id)
 TTL locked_at + INTERVAL 300 SECOND
 SETTINGS enable_block_number_column = 1, enable_block_offset_column = 1`},
-		{"Meltano's state table", chsql.StateTable{Table: chsql.Table{Database: "meltano", Name: "state"}, Layout: chsql.Meltano}.Create("", nil).Text, `
+		{"Meltano's state table", chsql.StateTable{Table: chsql.Table{Database: "meltano", Name: "state"}, Layout: chsql.Meltano}.Create(chsql.Definition{}).Text, `
 CREATE TABLE meltano.state
 (
     state_id String,
@@ -138,7 +138,7 @@ CREATE TABLE meltano.state
 )
 ENGINE = ReplacingMergeTree(updated_at)
 ORDER BY state_id`},
-		{"Meltano's lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}}.Create("", true).Text, `
+		{"Meltano's lock table", chsql.LockTable{Table: chsql.Table{Database: "meltano", Name: "state_lock"}}.Create(chsql.Definition{}, true).Text, `
 CREATE TABLE IF NOT EXISTS meltano.state_lock
 (
     state_id String,

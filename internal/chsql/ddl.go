@@ -7,58 +7,49 @@ import (
 )
 
 // CreateDatabase creates a database that is not there yet.
-func CreateDatabase(name string) Query {
-	return Query{Text: "CREATE DATABASE IF NOT EXISTS " + Ident(name)}
+func CreateDatabase(name string, on Cluster) Query {
+	return on.ddl("CREATE DATABASE IF NOT EXISTS " + Ident(name) + on.on())
 }
 
 // Create creates the state table in its layout. The table must not be there yet.
-func (t StateTable) Create(comment string, settings map[string]string) Query {
-	return commented(fmt.Sprintf("CREATE TABLE %s\n%s\nENGINE = ReplacingMergeTree(%s)\nORDER BY state_id%s",
-		t, definitions(t.Layout.Columns), strings.Join(t.Layout.Arguments, ", "), settingsClause(settings)), comment)
+func (t StateTable) Create(d Definition) Query {
+	return d.create("CREATE TABLE ", t.Table, t.Layout.Columns, d.Engine.clause(t.Layout.Arguments...), "ORDER BY state_id")
 }
 
 // Create creates the lock table, unless it is there: strict, or as Meltano makes it. With patch, a strict one
 // has the columns that patch parts need, so that a release is masked at once; older servers do not know them.
 //
 // The TTL is Meltano's: a claim that old is dead to everybody.
-func (l LockTable) Create(comment string, patch bool) Query {
-	columns, key, settings := LockColumns(), "state_id", map[string]string{}
+func (l LockTable) Create(d Definition, patch bool) Query {
+	columns, key := LockColumns(), "state_id"
+	d.Settings = nil
 	if l.Strict {
 		columns, key = append(columns, holderColumn), "(state_id, lock_id)"
 		if patch {
-			settings["enable_block_number_column"] = "1"
-			settings["enable_block_offset_column"] = "1"
+			d.Settings = map[string]string{"enable_block_number_column": "1", "enable_block_offset_column": "1"}
 		}
 	}
-	return commented(fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s\n%s\nENGINE = ReplacingMergeTree(locked_at)\nORDER BY %s\nTTL locked_at + INTERVAL 300 SECOND%s",
-		l, definitions(columns), key, settingsClause(settings)), comment)
-}
-
-// commented ends a CREATE TABLE with the table's comment.
-func commented(text, comment string) Query {
-	if comment == "" {
-		return Query{Text: text}
-	}
-	return Query{Text: text + "\nCOMMENT ?", Args: []any{comment}}
+	return d.create("CREATE TABLE IF NOT EXISTS ", l.Table, columns, d.Engine.clause("locked_at"),
+		"ORDER BY "+key+"\nTTL locked_at + INTERVAL 300 SECOND")
 }
 
 // ModifyComment changes a table's comment in place.
-func (t Table) ModifyComment(comment string) Query {
-	return Query{Text: fmt.Sprintf("ALTER TABLE %s MODIFY COMMENT ?", t), Args: []any{comment}}
+func (t Table) ModifyComment(comment string, on Cluster) Query {
+	return on.ddl(fmt.Sprintf("ALTER TABLE %s%s MODIFY COMMENT ?", t, on.on()), comment)
 }
 
 // ModifySettings changes MergeTree settings in place.
-func (t Table) ModifySettings(settings map[string]string) Query {
-	return Query{Text: fmt.Sprintf("ALTER TABLE %s MODIFY SETTING %s", t, assignments(settings))}
+func (t Table) ModifySettings(settings map[string]string, on Cluster) Query {
+	return on.ddl(fmt.Sprintf("ALTER TABLE %s%s MODIFY SETTING %s", t, on.on(), assignments(settings)))
 }
 
 // ResetSettings puts MergeTree settings back to the server's defaults.
-func (t Table) ResetSettings(names []string) Query {
+func (t Table) ResetSettings(names []string, on Cluster) Query {
 	quoted := make([]string, len(names))
 	for i, name := range names {
 		quoted[i] = Ident(name)
 	}
-	return Query{Text: fmt.Sprintf("ALTER TABLE %s RESET SETTING %s", t, strings.Join(quoted, ", "))}
+	return on.ddl(fmt.Sprintf("ALTER TABLE %s%s RESET SETTING %s", t, on.on(), strings.Join(quoted, ", ")))
 }
 
 // Optimize merges all parts of a table into one, and is an error where the server does not do it. Cleanup also
@@ -75,20 +66,20 @@ func (t Table) Optimize(cleanup bool) Query {
 const CleanupSetting = "allow_experimental_replacing_merge_with_cleanup"
 
 // Drop drops a table and waits until it is gone.
-func (t Table) Drop() Query {
-	return Query{Text: fmt.Sprintf("DROP TABLE IF EXISTS %s SYNC", t)}
+func (t Table) Drop(on Cluster) Query {
+	return on.ddl(fmt.Sprintf("DROP TABLE IF EXISTS %s%s SYNC", t, on.on()))
 }
 
 // A Move is a table's way from one name to another.
 type Move struct{ From, To Table }
 
 // Rename moves tables, one after the other: where the server stops, those before have moved.
-func Rename(moves ...Move) Query {
+func Rename(on Cluster, moves ...Move) Query {
 	pairs := make([]string, len(moves))
 	for i, m := range moves {
 		pairs[i] = fmt.Sprintf("%s TO %s", m.From, m.To)
 	}
-	return Query{Text: "RENAME TABLE " + strings.Join(pairs, ", ")}
+	return on.ddl("RENAME TABLE " + strings.Join(pairs, ", ") + on.on())
 }
 
 // Rows counts the rows of a table as they are stored, old versions and tombstones included: one UInt64.

@@ -62,8 +62,8 @@ func newFixtureIn(t *testing.T, database string, conn driver.Conn, strict bool) 
 		lock:  chsql.LockTable{Table: chsql.Table{Database: database, Name: "state_lock"}, Strict: strict, Holder: strict},
 		sql:   conn,
 	}
-	f.exec(t, f.state.Create("", nil).Text)
-	f.exec(t, f.lock.Create("", true).Text)
+	f.exec(t, f.state.Create(chsql.Definition{}).Text)
+	f.exec(t, f.lock.Create(chsql.Definition{}, true).Text)
 	return f
 }
 

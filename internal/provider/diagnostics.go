@@ -101,6 +101,7 @@ func advise(a attempt, err error) string {
 		replaced    *statestore.TableReplacedError
 		tableBusy   *statestore.TableBusyError
 		noUpgrade   *statestore.CannotUpgradeError
+		cluster     *statestore.ClusterError
 		noMerge     *statestore.NoMergeError
 		noCleanup   *statestore.NoCleanupError
 		noTable     *statestore.NoTableError
@@ -128,6 +129,8 @@ func advise(a attempt, err error) string {
 		return "Somebody has dropped or moved the table since the last refresh, and another one has its name. Nothing was changed. Run plan again to see what is there."
 	case errors.As(err, &tableBusy):
 		return "Nothing was changed, because somebody works with the table:\n\n" + describeClaims(tableBusy.Claims) + "\n\nWait until they are done and try again. A lock whose holder is dead is stale after 300 s."
+	case errors.As(err, &cluster):
+		return clusterAdvice(cluster)
 	case errors.As(err, &noUpgrade):
 		return "The table was left as it is:\n\n  - " + strings.Join(noUpgrade.Reasons, "\n  - ")
 	case errors.As(err, &noMerge):
@@ -243,6 +246,18 @@ func adviseNotHeld(notHeld *statestore.NotHeldError) string {
 		return "Nothing was removed: nobody holds a lock on this state_id."
 	}
 	return "Nothing was removed: that lock_id is not held. What is held now:\n\n" + describeClaims(notHeld.Held)
+}
+
+// clusterAdvice says which hosts are behind.
+func clusterAdvice(cluster *statestore.ClusterError) string {
+	lines := []string{"Not all hosts of the cluster have made the change:"}
+	for _, host := range cluster.Unfinished {
+		lines = append(lines, "  not finished  "+host)
+	}
+	for _, host := range cluster.Failed {
+		lines = append(lines, "  failed        "+host)
+	}
+	return strings.Join(lines, "\n") + "\n\nHosts that are not finished may still make it: see system.distributed_ddl_queue. Apply again when they have."
 }
 
 // describeClaims lists locks, one on a line.

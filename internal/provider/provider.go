@@ -84,6 +84,7 @@ type providerModel struct {
 	DialTimeout        types.String `tfsdk:"dial_timeout"`
 	QueryTimeout       types.String `tfsdk:"query_timeout"`
 	MaxOpenConnections types.Int64  `tfsdk:"max_open_connections"`
+	Quorum             types.Bool   `tfsdk:"quorum"`
 	Database           types.String `tfsdk:"database"`
 	Table              types.String `tfsdk:"table"`
 	MeltanoURI         types.String `tfsdk:"meltano_uri"`
@@ -198,6 +199,7 @@ func (p *Provider) openStore(ctx context.Context, model providerModel, connectio
 	connection.DialTimeout = durationOf(model.DialTimeout, 0)
 	connection.QueryTimeout = durationOf(model.QueryTimeout, 0)
 	connection.MaxOpenConns = int(model.MaxOpenConnections.ValueInt64())
+	connection.Quorum = model.Quorum.ValueBool()
 	connection.Version = p.version
 	if tls := model.TLS; tls != nil {
 		connection.TLS = statestore.TLS{

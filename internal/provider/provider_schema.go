@@ -115,6 +115,11 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				MarkdownDescription: "How many connections to open at most. Default: 10, which is how many operations Terraform runs at a time.",
 				Validators:          []validator.Int64{int64validator.AtLeast(1)},
 			},
+			"quorum": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "For replicated tables that are reached through several hosts: whether every write waits for a majority of the replicas (`insert_quorum = auto`), and every read is refused by a replica that lags behind " +
+					"(`select_sequential_consistency`). Default: `false`. It makes the provider's own writes and locks agree on all replicas; for Meltano's, see the guide [How the table works](guides/table). Not verified on a cluster.",
+			},
 			"database": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Database of resources that name none. Default: `meltano`. A resource that exists already stays where it is when this changes. " +

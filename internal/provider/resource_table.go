@@ -37,6 +37,8 @@ type tableResourceModel struct {
 	Name               types.String   `tfsdk:"name"`
 	Layout             types.String   `tfsdk:"layout"`
 	LockLayout         types.String   `tfsdk:"lock_layout"`
+	Cluster            types.String   `tfsdk:"cluster"`
+	Engine             types.String   `tfsdk:"engine"`
 	Comment            types.String   `tfsdk:"comment"`
 	Settings           types.Map      `tfsdk:"settings"`
 	CreateDatabase     types.Bool     `tfsdk:"create_database"`
@@ -68,6 +70,8 @@ func (r *tableResource) Create(ctx context.Context, req resource.CreateRequest, 
 		Comment:        plan.Comment.ValueString(),
 		Settings:       settings,
 		Layout:         statestore.Layout(plan.Layout.ValueString()),
+		Engine:         engineOf(plan.Engine.ValueString()),
+		Cluster:        plan.Cluster.ValueString(),
 		LockLayout:     statestore.Layout(plan.LockLayout.ValueString()),
 		CreateDatabase: plan.CreateDatabase.ValueBool(),
 	})
@@ -79,14 +83,19 @@ func (r *tableResource) Create(ctx context.Context, req resource.CreateRequest, 
 		resp.Diagnostics.AddWarning(fmt.Sprintf("State table %s was there already", plan.id()),
 			"It is empty and just as declared, so it is taken over as it is. Terraform manages it from now on.")
 	}
-	warnTable(&resp.Diagnostics, table)
+	warnTable(&resp.Diagnostics, table, store.Quorum())
 	plan.take(table)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
 // warnTable warns of an upgrade that is not finished, and of a lock table on which several pipelines cannot lock
 // each other out.
-func warnTable(diags *diag.Diagnostics, table statestore.Table) {
+func warnTable(diags *diag.Diagnostics, table statestore.Table, quorum bool) {
+	if strings.HasPrefix(table.Engine.Name, "Replicated") && !quorum {
+		diags.AddWarning(fmt.Sprintf("State table %s/%s is replicated", table.Database, table.Name),
+			"Replicas lag behind each other, so what one has acknowledged another may not show yet: then two clients can hold the same lock, and a read can miss a write. Let Terraform and Meltano connect to the same replica. "+
+				"If they reach several, set quorum = true in the provider's configuration, and the same settings for Meltano's user.")
+	}
 	if table.Upgrading || table.LockUpgrading {
 		diags.AddWarning(fmt.Sprintf("Upgrade of state table %s/%s is not finished", table.Database, table.Name),
 			"It was interrupted. The table that is in use is complete, and pipelines go on with it. To finish the upgrade and remove what it has left behind, apply layout = \"versioned\" and lock_layout = \"strict\", whichever it was.")
@@ -130,7 +139,7 @@ func (r *tableResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		state.Settings, diags = types.MapValueFrom(ctx, types.StringType, table.Settings)
 		resp.Diagnostics.Append(diags...)
 	}
-	warnTable(&resp.Diagnostics, table)
+	warnTable(&resp.Diagnostics, table, store.Quorum())
 	state.Comment = types.StringValue(table.Comment)
 	state.take(table)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
@@ -151,7 +160,9 @@ func (r *tableResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	table, err := store.AlterTable(ctx, state.identity(), tableChange(state, plan, before, after))
+	id := state.identity()
+	id.Cluster = plan.Cluster.ValueString()
+	table, err := store.AlterTable(ctx, id, tableChange(state, plan, before, after))
 	if err != nil {
 		addError(&resp.Diagnostics, onTable("update", state.id(), store), err)
 		return
@@ -201,7 +212,7 @@ func (m *tableResourceModel) id() string {
 
 // identity names the table that the state knows.
 func (m *tableResourceModel) identity() statestore.TableIdentity {
-	return statestore.TableIdentity{Database: m.Database.ValueString(), Name: m.Name.ValueString(), UUID: m.UUID.ValueString()}
+	return statestore.TableIdentity{Database: m.Database.ValueString(), Name: m.Name.ValueString(), UUID: m.UUID.ValueString(), Cluster: m.Cluster.ValueString()}
 }
 
 // take fills in what the server says, except for what the configuration may say. A table that was renamed has its
@@ -220,6 +231,9 @@ func (m *tableResourceModel) take(table statestore.Table) {
 	}
 	if table.LockUpgrading {
 		m.LockLayout = types.StringValue(string(statestore.LayoutMeltano))
+	}
+	if m.Engine.IsUnknown() || m.Engine.IsNull() || !table.Engine.Is(engineOf(m.Engine.ValueString())) {
+		m.Engine = types.StringValue(table.Engine.Name)
 	}
 	m.LockTable = types.StringValue(table.LockTable)
 	m.EngineFull = types.StringValue(table.EngineFull)

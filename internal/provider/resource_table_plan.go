@@ -66,6 +66,7 @@ func (r *tableResource) planCreate(config tableResourceModel, plan *tableResourc
 	plan.Name = orDefault(config.Name, r.table)
 	plan.Layout = orDefault(config.Layout, types.StringValue(string(statestore.LayoutVersioned)))
 	plan.Comment = orDefault(config.Comment, types.StringValue(""))
+	plan.Engine = orDefault(config.Engine, types.StringValue("ReplacingMergeTree"))
 	plan.planID()
 }
 
@@ -77,6 +78,11 @@ func planUpdate(plan *tableResourceModel, state tableResourceModel, diags *diag.
 	}
 	if state.LockLayout.IsNull() && plan.LockLayout.IsNull() {
 		plan.LockLayout = types.StringUnknown() // The lock table is missing, and will be made.
+	}
+	if !plan.Engine.IsUnknown() && engineOf(plan.Engine.ValueString()).Name != engineOf(state.Engine.ValueString()).Name {
+		diags.AddAttributeError(path.Root("engine"), fmt.Sprintf("Unable to change engine of state table %s", state.id()),
+			fmt.Sprintf("ClickHouse cannot change it from %q to %q in place, and replacing the table would drop the bookmarks in it. Put it back. To move, make another table and copy the rows.",
+				state.Engine.ValueString(), plan.Engine.ValueString()))
 	}
 	plan.planID()
 	if plan.ID.Equal(state.ID) {

@@ -78,6 +78,21 @@ func (r *tableResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 					"  - `allow_experimental_replacing_merge_with_cleanup`: let `OPTIMIZE ... FINAL CLEANUP` remove tombstones. Off by default, and with a reason: see the guide [How the table works](../guides/table).\n" +
 					"  - `non_replicated_deduplication_window`: leave it at 0; equal inserts are no duplicates here.",
 			},
+			"cluster": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Cluster on whose hosts both tables are made, changed and dropped (`ON CLUSTER`). An apply waits for all hosts, and names those that are not done within the server's `distributed_ddl_task_timeout`. " +
+					"A macro such as `{cluster}` is the server's to expand. Default: the server alone. Not verified on a cluster.",
+				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"engine": schema.StringAttribute{
+				Optional: true,
+				Computed: true,
+				MarkdownDescription: "Engine of both tables: `ReplacingMergeTree` (default) or `ReplicatedReplacingMergeTree`, with or without where replicas find each other: " +
+					"`ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}')`. The path has to name `{table}` or `{uuid}`, since there are two tables. " +
+					"What ClickHouse Cloud makes of it (`SharedReplacingMergeTree`) is no diff. It cannot be changed. Replicated engines are not verified on a cluster.",
+				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				Validators:    []validator.String{engineValidator{}},
+			},
 			"create_database": schema.BoolAttribute{
 				Optional:            true,
 				Computed:            true,

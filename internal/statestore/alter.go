@@ -41,21 +41,21 @@ func (s *Store) AlterTable(ctx context.Context, id TableIdentity, to TableChange
 		wanted    bool
 		query     func() chsql.Query
 	}{
-		{"table.comment", to.Comment != nil, func() chsql.Query { return id.table().ModifyComment(*to.Comment) }},
-		{"table.set", len(to.Set) > 0, func() chsql.Query { return id.table().ModifySettings(to.Set) }},
-		{"table.reset", len(to.Reset) > 0, func() chsql.Query { return id.table().ResetSettings(to.Reset) }},
+		{"table.comment", to.Comment != nil, func() chsql.Query { return id.table().ModifyComment(*to.Comment, id.on()) }},
+		{"table.set", len(to.Set) > 0, func() chsql.Query { return id.table().ModifySettings(to.Set, id.on()) }},
+		{"table.reset", len(to.Reset) > 0, func() chsql.Query { return id.table().ResetSettings(to.Reset, id.on()) }},
 	} {
 		if !change.wanted {
 			continue
 		}
-		if err := s.exec(ctx, change.operation, change.query()); err != nil {
+		if err := s.ddl(ctx, change.operation, id.on(), change.query()); err != nil {
 			return Table{}, s.tableGone(ctx, id.table(), err)
 		}
 	}
 	if found, err = s.upgrade(ctx, found, to); err != nil {
 		return Table{}, err
 	}
-	id = found.table.TableIdentity
+	id.UUID = found.table.UUID
 	target := to.target(id)
 	if target.table() != id.table() {
 		if err := s.rename(ctx, found, target, to.CreateDatabase); err != nil {
@@ -64,7 +64,7 @@ func (s *Store) AlterTable(ctx context.Context, id TableIdentity, to TableChange
 		found.lock.Table = chsql.Table{Database: target.Database, Name: chsql.LockTableName(target.Name)}
 	}
 	if found.table.LockLayout == "" {
-		if err := s.createLockTable(ctx, found.lock, to.LockLayout, ""); err != nil {
+		if err := s.createLockTable(ctx, found.lock, to.LockLayout, chsql.Definition{Engine: found.table.Engine.sibling(), Cluster: id.on()}); err != nil {
 			return Table{}, err
 		}
 		s.forget(target.table())
@@ -133,7 +133,7 @@ func (s *Store) rename(ctx context.Context, from resolved, to TableIdentity, cre
 	defer s.forget(from.state.Table)
 	defer s.forget(to.table())
 	if createDatabase {
-		if err := s.exec(ctx, "database.create", chsql.CreateDatabase(to.Database)); err != nil {
+		if err := s.ddl(ctx, "database.create", to.on(), chsql.CreateDatabase(to.Database, to.on())); err != nil {
 			return err
 		}
 	}
@@ -156,7 +156,7 @@ func (s *Store) rename(ctx context.Context, from resolved, to TableIdentity, cre
 			return err
 		}
 	}
-	err = s.exec(ctx, "table.rename", chsql.Rename(moves...))
+	err = s.ddl(ctx, "table.rename", to.on(), chsql.Rename(to.on(), moves...))
 	var serverErr *chconn.ServerError
 	if errors.As(err, &serverErr) && serverErr.Code == chconn.CodeUnknownDatabase {
 		return &NoTableError{Database: to.Database, Table: to.Name, Missing: "database"}
@@ -230,10 +230,10 @@ func (s *Store) DropTable(ctx context.Context, id TableIdentity) error {
 		}
 	}
 	// The lock table goes first: without a state table, nobody would come back for it.
-	if err := s.exec(ctx, "lock_table.drop", found.lock.Drop()); err != nil {
+	if err := s.ddl(ctx, "lock_table.drop", id.on(), found.lock.Drop(id.on())); err != nil {
 		return fmt.Errorf("drop the lock table: %w", err)
 	}
-	return s.exec(ctx, "table.drop", found.state.Drop())
+	return s.ddl(ctx, "table.drop", id.on(), found.state.Drop(id.on()))
 }
 
 // dropBeside drops what an upgrade of a table has left behind, if anything.

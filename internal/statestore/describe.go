@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,21 @@ type Engine struct {
 
 // Replicated tells whether there may be other replicas, which lag behind.
 func (e Engine) Replicated() bool { return e.Name != e.Family }
+
+// Is tells whether the engine is the one that was asked for, or what a cloud has made of it.
+func (e Engine) Is(wanted EngineSpec) bool {
+	name := cmp.Or(wanted.Name, "ReplacingMergeTree")
+	return name == e.Name || name == e.Family && strings.HasPrefix(e.Name, "Shared")
+}
+
+// sibling is the engine of a table beside one of this engine: on as many replicas, which find each other by the
+// server's default path.
+func (e Engine) sibling() EngineSpec {
+	if strings.HasPrefix(e.Name, "Replicated") {
+		return EngineSpec{Name: e.Name}
+	}
+	return EngineSpec{} // Shared is what the server makes of it.
+}
 
 // parseEngine takes an engine clause apart, such as
 // "ReplicatedReplacingMergeTree('/path', '{replica}', version) ORDER BY ...".

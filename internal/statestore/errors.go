@@ -3,6 +3,7 @@ package statestore
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/lock"
@@ -176,6 +177,20 @@ func (e *NoCleanupError) Error() string {
 		return fmt.Sprintf("table %s/%s has the layout %s, which has no tombstones", e.Database, e.Table, e.Layout)
 	}
 	return fmt.Sprintf("table %s/%s does not have the setting %s = 1", e.Database, e.Table, e.Setting)
+}
+
+// A ClusterError is a change of tables that not all hosts of a cluster have made.
+type ClusterError struct {
+	Cluster string
+	// Unfinished are the hosts that have not answered in time; they may still make it.
+	Unfinished []string
+	// Failed are those that have refused, each with its message.
+	Failed []string
+}
+
+func (e *ClusterError) Error() string {
+	return fmt.Sprintf("cluster %s: not finished in time on %d host(s) %s; failed on %d host(s) %s",
+		e.Cluster, len(e.Unfinished), strings.Join(e.Unfinished, ", "), len(e.Failed), strings.Join(e.Failed, "; "))
 }
 
 // A CannotUpgradeError is a change of layout that is not made.

@@ -90,7 +90,7 @@ func (s *Store) restart(ctx context.Context, r replacement) error {
 	if r.found == nil {
 		return nil
 	}
-	return s.exec(ctx, "upgrade.restart", r.beside.Drop())
+	return s.exec(ctx, "upgrade.restart", r.beside.Drop(""))
 }
 
 // exchange puts the new table into the place of the old one, and makes sure that it was these two.
@@ -114,7 +114,7 @@ func (s *Store) finish(ctx context.Context, r replacement) error {
 		return err
 	}
 	if old := found[r.beside.Name]; old != nil && old.uuid == r.mark.uuid {
-		if err := s.exec(ctx, "upgrade.drop", r.beside.Drop()); err != nil {
+		if err := s.exec(ctx, "upgrade.drop", r.beside.Drop("")); err != nil {
 			return err
 		}
 		if err := s.reached("dropped"); err != nil {
@@ -125,7 +125,7 @@ func (s *Store) finish(ctx context.Context, r replacement) error {
 	if there == nil || there.mark != r.mark {
 		return nil
 	}
-	return s.exec(ctx, "upgrade.unmark", r.live.ModifyComment(there.comment))
+	return s.exec(ctx, "upgrade.unmark", r.live.ModifyComment(there.comment, ""))
 }
 
 // reached is a step of an upgrade, at which a test may end it.

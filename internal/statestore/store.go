@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -43,6 +45,7 @@ type Store struct {
 	db     *chconn.Client
 	locker *lock.Locker
 	logger *slog.Logger
+	quorum bool
 	// writes and reads are of single entries.
 	writes, reads grouper
 
@@ -86,6 +89,7 @@ func Open(cfg Config) (*Store, error) {
 		db:      db,
 		locker:  locker,
 		logger:  cfg.Logger,
+		quorum:  cfg.Connection.Quorum,
 		tables:  make(map[chsql.Table]*tableSlot),
 		managed: make(map[Address]struct{}),
 
@@ -107,6 +111,9 @@ func (s *Store) Close(ctx context.Context) error {
 	return err
 }
 
+// Quorum tells whether writes and reads of replicated tables agree, whichever replica answers.
+func (s *Store) Quorum() bool { return s.quorum }
+
 // String describes the connection for messages: address, protocol, TLS and user, never a password.
 func (s *Store) String() string { return s.db.String() }
 
@@ -116,6 +123,35 @@ func statement(operation string, q chsql.Query, external ...chconn.Table) chconn
 		external = append(external, chconn.Strings(chsql.IDs, "state_id", q.IDs))
 	}
 	return chconn.Statement{Operation: operation, Text: q.Text, Args: q.Args, Settings: q.Settings, External: external}
+}
+
+// ddl runs a statement that changes tables: on a cluster, on all its hosts, and waits for them.
+func (s *Store) ddl(ctx context.Context, operation string, cluster chsql.Cluster, q chsql.Query) error {
+	if cluster == "" {
+		return s.exec(ctx, operation, q)
+	}
+	failed := &ClusterError{Cluster: string(cluster)}
+	hosts, err := query(ctx, s, statement(operation, q), func(r chconn.Row) (string, error) {
+		var (
+			host              string
+			port              uint16
+			status            *int64
+			message           *string
+			remaining, active uint64
+		)
+		err := r.Scan(&host, &port, &status, &message, &remaining, &active)
+		switch name := net.JoinHostPort(host, strconv.Itoa(int(port))); {
+		case status == nil:
+			failed.Unfinished = append(failed.Unfinished, name)
+		case *status != 0 && message != nil:
+			failed.Failed = append(failed.Failed, name+": "+*message)
+		}
+		return host, err
+	})
+	if err == nil && len(hosts) > 0 && len(failed.Unfinished)+len(failed.Failed) > 0 {
+		return failed
+	}
+	return err
 }
 
 // exec runs a statement that returns no rows.

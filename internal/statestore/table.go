@@ -20,16 +20,27 @@ type TableSpec struct {
 	Layout Layout
 	// LockLayout is the lock table's, also of one that is there already. Empty: whatever it has, or else strict.
 	LockLayout Layout
+	// Engine is how both tables are stored. Empty: ReplacingMergeTree.
+	Engine EngineSpec
+	// Cluster is where the tables are made: on all its hosts. Empty: on the server alone.
+	Cluster string
 	// CreateDatabase makes the database first, if it is not there.
 	CreateDatabase bool
 }
+
+// An EngineSpec says how tables are stored: on one server, or on replicas.
+type EngineSpec = chsql.Engine
 
 // A TableIdentity names a state table, and which one of that name is meant.
 type TableIdentity struct {
 	Database, Name string
 	// UUID identifies the table itself, whatever its name. Empty: whichever has the name.
 	UUID string
+	// Cluster is where its tables are changed and dropped: on all hosts of it. Empty: on the server alone.
+	Cluster string
 }
+
+func (t TableIdentity) on() chsql.Cluster { return chsql.Cluster(t.Cluster) }
 
 func (t TableIdentity) table() chsql.Table { return chsql.Table{Database: t.Database, Name: t.Name} }
 
@@ -81,8 +92,9 @@ func (s *Store) Table(ctx context.Context, id TableIdentity) (Table, error) {
 // that is there already is used if it fits.
 func (s *Store) CreateTable(ctx context.Context, spec TableSpec) (table Table, tookOver bool, err error) {
 	name := chsql.Table{Database: spec.Database, Name: spec.Name}
+	on := chsql.Cluster(spec.Cluster)
 	if spec.CreateDatabase {
-		if err := s.exec(ctx, "database.create", chsql.CreateDatabase(spec.Database)); err != nil {
+		if err := s.ddl(ctx, "database.create", on, chsql.CreateDatabase(spec.Database, on)); err != nil {
 			return Table{}, false, err
 		}
 	}
@@ -105,12 +117,12 @@ func (s *Store) CreateTable(ctx context.Context, spec TableSpec) (table Table, t
 		return Table{}, false, err
 	}
 	// The lock table comes first: a state table without one is what no other party expects.
-	if err := s.createLockTable(ctx, lock, spec.LockLayout, ""); err != nil {
+	if err := s.createLockTable(ctx, lock, spec.LockLayout, chsql.Definition{Engine: spec.Engine, Cluster: on}); err != nil {
 		return Table{}, false, s.tableGone(ctx, name, err)
 	}
 	if found[name.Name] == nil {
 		state := chsql.StateTable{Table: name, Layout: layout.state()}
-		err = s.exec(ctx, "table.create", state.Create(spec.Comment, spec.Settings))
+		err = s.ddl(ctx, "table.create", on, state.Create(chsql.Definition{Engine: spec.Engine, Cluster: on, Comment: spec.Comment, Settings: spec.Settings}))
 		var serverErr *chconn.ServerError
 		if errors.As(err, &serverErr) && serverErr.Code == chconn.CodeTableExists {
 			return Table{}, false, &TableExistsError{Database: name.Database, Table: name.Name}
@@ -121,7 +133,7 @@ func (s *Store) CreateTable(ctx context.Context, spec TableSpec) (table Table, t
 	} else {
 		tookOver = true
 	}
-	table, inspectErr := s.Table(ctx, TableIdentity{Database: name.Database, Name: name.Name})
+	table, inspectErr := s.Table(ctx, TableIdentity{Database: name.Database, Name: name.Name, Cluster: spec.Cluster})
 	if inspectErr != nil {
 		return Table{}, false, errors.Join(err, inspectErr)
 	}
@@ -142,7 +154,7 @@ func (s *Store) asDeclared(ctx context.Context, name chsql.Table, table Table, s
 			return false, nil
 		}
 	}
-	if table.Comment != spec.Comment || table.Layout != cmp.Or(spec.Layout, LayoutVersioned) || table.LockLayout != cmp.Or(spec.LockLayout, LayoutStrict) {
+	if !table.Engine.Is(spec.Engine) || table.Comment != spec.Comment || table.Layout != cmp.Or(spec.Layout, LayoutVersioned) || table.LockLayout != cmp.Or(spec.LockLayout, LayoutStrict) {
 		return false, nil
 	}
 	rows, err := query(ctx, s, statement("table.rows", name.Rows()), func(r chconn.Row) (n uint64, err error) { return n, r.Scan(&n) })
@@ -153,13 +165,13 @@ func (s *Store) asDeclared(ctx context.Context, name chsql.Table, table Table, s
 }
 
 // createLockTable makes a lock table, unless it is there. It is strict if no layout is given.
-func (s *Store) createLockTable(ctx context.Context, lock chsql.LockTable, layout Layout, comment string) error {
+func (s *Store) createLockTable(ctx context.Context, lock chsql.LockTable, layout Layout, d chsql.Definition) error {
 	patch, err := s.knowsPatchParts(ctx)
 	if err != nil {
 		return err
 	}
 	lock.Strict = layout != LayoutMeltano
-	return s.exec(ctx, "lock_table.create", lock.Create(comment, patch))
+	return s.ddl(ctx, "lock_table.create", d.Cluster, lock.Create(d, patch))
 }
 
 // knowsPatchParts tells whether the server knows the table settings that patch parts need.

@@ -40,7 +40,7 @@ func (s *Store) upgradeState(ctx context.Context, found resolved) error {
 		return err
 	}
 	from, to := found.state, chsql.StateTable{Table: r.beside, Layout: chsql.Versioned}
-	if err := s.exec(ctx, "upgrade.create", to.Create(r.mark.on(found.table.Comment), found.table.Settings)); err != nil {
+	if err := s.exec(ctx, "upgrade.create", to.Create(chsql.Definition{Comment: r.mark.on(found.table.Comment), Settings: found.table.Settings})); err != nil {
 		return err
 	}
 	if err := s.reached("created"); err != nil {
@@ -57,7 +57,7 @@ func (s *Store) upgradeState(ctx context.Context, found resolved) error {
 		if err := s.catchUp(ctx, from, to, &r); err != nil {
 			return err
 		}
-		if err := s.exec(ctx, "upgrade.mark", to.ModifyComment(r.mark.on(found.table.Comment))); err != nil {
+		if err := s.exec(ctx, "upgrade.mark", to.ModifyComment(r.mark.on(found.table.Comment), "")); err != nil {
 			return err
 		}
 		if err := s.reached("marked"); err != nil {

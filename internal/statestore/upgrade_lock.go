@@ -25,7 +25,7 @@ func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 		return err
 	}
 	beside := chsql.LockTable{Table: r.beside, Strict: true}
-	if err := s.createLockTable(ctx, beside, LayoutStrict, r.mark.on("")); err != nil {
+	if err := s.createLockTable(ctx, beside, LayoutStrict, chsql.Definition{Comment: r.mark.on("")}); err != nil {
 		return err
 	}
 	if err := s.reached("lock table created"); err != nil {

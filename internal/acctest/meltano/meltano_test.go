@@ -55,8 +55,8 @@ func ourTables(t *testing.T) place {
 	p := place{conn: acctest.Conn(t), database: acctest.Database(t)}
 	state := chsql.Table{Database: p.database, Name: "state"}
 	lock := chsql.Table{Database: p.database, Name: chsql.LockTableName("state")}
-	p.exec(t, chsql.StateTable{Table: state, Layout: chsql.Versioned}.Create("", nil).Text)
-	p.exec(t, chsql.LockTable{Table: lock, Strict: true}.Create("", true).Text)
+	p.exec(t, chsql.StateTable{Table: state, Layout: chsql.Versioned}.Create(chsql.Definition{}).Text)
+	p.exec(t, chsql.LockTable{Table: lock, Strict: true}.Create(chsql.Definition{}, true).Text)
 	if err := p.backend(quick).CreateTables(t.Context()); err != nil {
 		t.Fatal(err)
 	}
