@@ -140,8 +140,12 @@ func upgradeOnce(t *testing.T, protocol chconn.Protocol, crashes [2]string) {
 		if step == "" && attempt < 2 {
 			continue
 		}
+		now, err := s.Table(ctx, id) // as Terraform refreshes first
+		if err != nil {
+			t.Fatal(err)
+		}
 		s.AtStep(crashAt(step, 1, map[string]int{}))
-		_, err := s.AlterTable(ctx, before.TableIdentity, change)
+		_, err = s.AlterTable(ctx, now.TableIdentity, change)
 		if step == "" && err != nil || step != "" && err != nil && !errors.Is(err, errCrash) {
 			t.Errorf("attempt %d, crash at %q: %v", attempt, step, err)
 		}
