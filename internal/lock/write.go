@@ -16,9 +16,20 @@ import (
 // Held is a lock that is held. It is valid while the function that it was handed to runs.
 type Held struct{ claim *claim }
 
-// Confirm renews the lock now. Nil means that it was held, and alone, until then, and that its lease begins anew; a
-// *LostError, that it is lost; another error, that a later try may succeed.
-func (h *Held) Confirm(ctx context.Context) error { return h.claim.renew(ctx) }
+// Confirm renews the lock now. Nil means that it was held, and alone, until then, and that its lease begins anew. A
+// rival that has turned up is waited out, as before a write. It returns a *LostError if the lock is lost.
+func (h *Held) Confirm(ctx context.Context) error {
+	c := h.claim
+	for deadline := time.Now().Add(c.locker.options.Timeout); ; {
+		err := c.renew(ctx)
+		if err == nil || errors.As(err, new(*LostError)) || time.Now().After(deadline) {
+			return err
+		}
+		if err := sleep(ctx, c.pollInterval()); err != nil {
+			return err
+		}
+	}
+}
 
 // A Write is one fenced INSERT and the SELECT that verifies it. Both are made from the fence that the lock
 // hands them; see chsql.Fence. Sending the same Write twice must be harmless where the first was refused.

@@ -87,6 +87,15 @@ func (s *Store) upgradeState(ctx context.Context, found resolved) error {
 	return s.finish(ctx, r)
 }
 
+// clock reads the server's time, in Unix milliseconds.
+func (s *Store) clock(ctx context.Context) (int64, error) {
+	now, err := query(ctx, s, statement("upgrade.clock", chsql.Clock()), func(r chconn.Row) (millis int64, err error) { return millis, r.Scan(&millis) })
+	if err != nil {
+		return 0, err
+	}
+	return now[0], nil
+}
+
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -163,11 +172,11 @@ func (s *Store) lockAll(ctx context.Context, table resolved, work func(ctx conte
 func (s *Store) catchUp(ctx context.Context, from, to chsql.StateTable, r *replacement) error {
 	var missing, extra uint64
 	for range catchUps {
-		began, err := query(ctx, s, statement("upgrade.clock", chsql.Clock()), func(row chconn.Row) (millis int64, err error) { return millis, row.Scan(&millis) })
+		began, err := s.clock(ctx)
 		if err != nil {
 			return err
 		}
-		r.mark.complete = began[0]
+		r.mark.complete = began
 		if err := s.exec(ctx, "upgrade.catch_up", from.CopyTo(to)); err != nil {
 			return err
 		}
@@ -177,7 +186,7 @@ func (s *Store) catchUp(ctx context.Context, from, to chsql.StateTable, r *repla
 		if err := s.reached("caught up"); err != nil {
 			return err
 		}
-		_, err = query(ctx, s, statement("upgrade.compare", from.Compare(to, began[0])), func(row chconn.Row) (struct{}, error) {
+		_, err = query(ctx, s, statement("upgrade.compare", from.Compare(to, began)), func(row chconn.Row) (struct{}, error) {
 			return struct{}{}, row.Scan(&missing, &extra)
 		})
 		if err != nil || missing == 0 && extra == 0 {

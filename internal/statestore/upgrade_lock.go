@@ -2,6 +2,8 @@ package statestore
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/lock"
@@ -10,8 +12,8 @@ import (
 // upgradeLock rebuilds a lock table of Meltano's as a strict one, in place. Live claims are carried over, so whoever
 // holds a lock goes on holding it. Repeating it finishes what was interrupted.
 //
-// A claim that is put or released in the milliseconds of the exchange is carried over right after it, well within
-// the settle after which its owner decides.
+// A claim that is put in the milliseconds of the exchange is carried over right after it, well within the settle after
+// which its owner decides. One that is released in them is deleted a second later.
 func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 	defer s.forget(found.state.Table)
 	r, err := s.replacing(ctx, found.lock.Table)
@@ -19,7 +21,7 @@ func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 		return err
 	}
 	if r.done {
-		return s.finish(ctx, r)
+		return s.finishLock(ctx, r)
 	}
 	if err := s.restart(ctx, r); err != nil || found.lock.Strict {
 		return err
@@ -37,38 +39,71 @@ func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 	if err := s.reached("claims copied"); err != nil {
 		return err
 	}
-	copied, err := s.locker.Claims(ctx, beside, nil)
-	if err != nil {
-		return err
+	carried, err := s.locker.Claims(ctx, beside, nil)
+	if err == nil {
+		r.mark.complete, err = s.clock(ctx)
 	}
-	if err := s.exchange(ctx, &r); err != nil {
+	if err == nil {
+		err = s.exec(ctx, "upgrade.mark", beside.ModifyComment(r.mark.on(""), ""))
+	}
+	if err == nil {
+		err = s.exchange(ctx, &r)
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.reached("lock tables exchanged"); err != nil {
 		return err
 	}
-	if err := s.carryOver(ctx, r, copied); err != nil {
+	// What was claimed between the copy and the exchange, before its owner decides.
+	old, live := chsql.LockTable{Table: r.beside}, chsql.LockTable{Table: r.live, Strict: true}
+	if err := s.exec(ctx, "upgrade.late_claims", old.CopyClaimsTo(live, lock.Stale)); err != nil {
+		return err
+	}
+	late, err := s.locker.Claims(ctx, old, nil)
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, time.Second); err != nil {
+		return err
+	}
+	if err := s.dropReleased(ctx, r, append(carried, late...)); err != nil {
 		return err
 	}
 	return s.finish(ctx, r)
 }
 
-// carryOver makes up for what happened to the old lock table between the copy and the exchange.
-func (s *Store) carryOver(ctx context.Context, r replacement, copied []Claim) error {
-	old, live := chsql.LockTable{Table: r.beside}, chsql.LockTable{Table: r.live, Strict: true}
-	if err := s.exec(ctx, "upgrade.late_claims", old.CopyClaimsTo(live, lock.Stale)); err != nil {
-		return err
+// finishLock ends a rebuild that was interrupted after the exchange. Claims that are older than that were carried over.
+func (s *Store) finishLock(ctx context.Context, r replacement) error {
+	if r.found != nil {
+		claims, err := s.locker.Claims(ctx, chsql.LockTable{Table: r.live, Strict: true}, nil)
+		if err != nil {
+			return err
+		}
+		exchanged := time.UnixMilli(r.mark.complete).Truncate(time.Second)
+		carried := slices.DeleteFunc(claims, func(c Claim) bool { return !c.LockedAt.Before(exchanged) })
+		if err := s.dropReleased(ctx, r, carried); err != nil {
+			return err
+		}
 	}
-	left, err := s.locker.Claims(ctx, old, nil)
+	return s.finish(ctx, r)
+}
+
+// dropReleased deletes the claims that were carried over although they were being released: from the old table they
+// are gone by now. Where another claim on the same state_id is left there, a merge may have hidden this one, whose
+// holder lives: it stays, until it is stale.
+func (s *Store) dropReleased(ctx context.Context, r replacement, carried []Claim) error {
+	left, err := s.locker.Claims(ctx, chsql.LockTable{Table: r.beside}, nil)
 	if err != nil {
 		return err
 	}
-	held := make(map[[2]string]bool, len(left))
+	locked := make(map[string]bool, len(left))
 	for _, claim := range left {
-		held[[2]string{claim.StateID, claim.LockID}] = true
+		locked[claim.StateID] = true
 	}
-	for _, claim := range copied {
-		if held[[2]string{claim.StateID, claim.LockID}] {
+	live := chsql.LockTable{Table: r.live, Strict: true}
+	for _, claim := range carried {
+		if locked[claim.StateID] {
 			continue
 		}
 		if err := s.exec(ctx, "upgrade.released", live.Release(claim.LockID, []string{claim.StateID}, chsql.DeleteMutation)); err != nil {
