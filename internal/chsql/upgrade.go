@@ -71,14 +71,16 @@ func (t StateTable) Compare(other StateTable, since int64) Query {
 	}
 }
 
-// CopyClaimsTo inserts the live claims of a lock table into another one, except for those that are there already.
-func (l LockTable) CopyClaimsTo(to LockTable, stale time.Duration) Query {
+// CopyClaimsTo inserts the live claims of a lock table into another one, except for those of the given lock_ids.
+func (l LockTable) CopyClaimsTo(to LockTable, stale time.Duration, except []string) Query {
+	set, args, external := in(except)
 	return Query{
-		Text: fmt.Sprintf(`INSERT INTO %[1]s (state_id, lock_id, locked_at)
-SELECT state_id, lock_id, locked_at FROM %[2]s
-WHERE locked_at >= now() - ? AND (state_id, lock_id) NOT IN (SELECT state_id, lock_id FROM %[1]s)`, to, l),
-		Args:     []any{seconds(stale)},
+		Text: fmt.Sprintf(`INSERT INTO %s (state_id, lock_id, locked_at)
+SELECT state_id, lock_id, locked_at FROM %s
+WHERE locked_at >= now() - ? AND lock_id NOT IN %s`, to, l, set),
+		Args:     append([]any{seconds(stale)}, args...),
 		Settings: writing(),
+		IDs:      external,
 	}
 }
 

@@ -33,7 +33,7 @@ func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 	if err := s.reached("lock table created"); err != nil {
 		return err
 	}
-	if err := s.exec(ctx, "upgrade.copy_claims", found.lock.CopyClaimsTo(beside, lock.Stale)); err != nil {
+	if err := s.exec(ctx, "upgrade.copy_claims", found.lock.CopyClaimsTo(beside, lock.Stale, lockIDs(nil))); err != nil {
 		return err
 	}
 	if err := s.reached("claims copied"); err != nil {
@@ -55,9 +55,10 @@ func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 	if err := s.reached("lock tables exchanged"); err != nil {
 		return err
 	}
-	// What was claimed between the copy and the exchange, before its owner decides.
+	// What was claimed between the copy and the exchange, before its owner decides. Not what was copied already: that
+	// may have been released by now.
 	old, live := chsql.LockTable{Table: r.beside}, chsql.LockTable{Table: r.live, Strict: true}
-	if err := s.exec(ctx, "upgrade.late_claims", old.CopyClaimsTo(live, lock.Stale)); err != nil {
+	if err := s.exec(ctx, "upgrade.late_claims", old.CopyClaimsTo(live, lock.Stale, lockIDs(carried))); err != nil {
 		return err
 	}
 	late, err := s.locker.Claims(ctx, old, nil)
@@ -71,6 +72,15 @@ func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 		return err
 	}
 	return s.finish(ctx, r)
+}
+
+// lockIDs lists the lock_ids of claims, and one that nobody has: a list must not be empty.
+func lockIDs(claims []Claim) []string {
+	ids := []string{""}
+	for _, claim := range claims {
+		ids = append(ids, claim.LockID)
+	}
+	return ids
 }
 
 // finishLock ends a rebuild that was interrupted after the exchange. Claims that are older than that were carried over.
