@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/lock"
 )
@@ -65,13 +66,31 @@ func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, time.Second); err != nil {
+	if err := s.quiet(ctx, old); err != nil {
 		return err
 	}
 	if err := s.dropReleased(ctx, r, append(carried, late...)); err != nil {
 		return err
 	}
 	return s.finish(ctx, r)
+}
+
+// quiet waits until what was on its way to a table that nobody can name any more has arrived: a second, and up to ten
+// for deletes that the server has begun.
+func (s *Store) quiet(ctx context.Context, table chsql.LockTable) error {
+	for range 10 {
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+		unfinished, err := query(ctx, s, statement("upgrade.quiet", table.Left("", []string{""})), func(r chconn.Row) (unfinished uint64, err error) {
+			var left uint64
+			return unfinished, r.Scan(&unfinished, &left)
+		})
+		if err != nil || unfinished[0] == 0 {
+			return err
+		}
+	}
+	return nil
 }
 
 // lockIDs lists the lock_ids of claims, and one that nobody has: a list must not be empty.
