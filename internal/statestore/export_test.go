@@ -1,5 +1,11 @@
 package statestore
 
+import (
+	"context"
+
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
+)
+
 // Waiting counts the writes that wait for a group of the table to end.
 func (s *Store) Waiting(at Address) int {
 	s.writes.mu.Lock()
@@ -9,3 +15,8 @@ func (s *Store) Waiting(at Address) int {
 
 // AtStep has a function called at each step of an upgrade; its error ends the upgrade there, as a crash would.
 func (s *Store) AtStep(do func(step string) error) { s.atStep = do }
+
+// DDL runs a statement as one that changes tables on a cluster.
+func (s *Store) DDL(ctx context.Context, cluster string, q chsql.Query) error {
+	return s.ddl(ctx, "test.ddl", chsql.Cluster(cluster), q)
+}
