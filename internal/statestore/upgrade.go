@@ -77,11 +77,12 @@ func (s *Store) upgradeState(ctx context.Context, found resolved) error {
 	if err != nil {
 		return err
 	}
-	// A client without a lock may have been slower still.
+	// A client without a lock may have been slower still. What is older than the copy is left alone from here on: it
+	// may have been deleted by now.
 	if err := pause(ctx, time.Second); err != nil {
 		return err
 	}
-	if err := s.copyLate(ctx, r, inFlight); err != nil {
+	if err := s.copyLate(ctx, r, 0); err != nil {
 		return err
 	}
 	return s.finish(ctx, r)
