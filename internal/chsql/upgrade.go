@@ -71,14 +71,18 @@ func (t StateTable) Compare(other StateTable, since int64) Query {
 	}
 }
 
-// CopyClaimsTo inserts the live claims of a lock table into another one, except for those of the given lock_ids.
+// CarriedOver is the holder of claims that were copied from a lock table which has no holders.
+const CarriedOver = "carried over from the lock table that was here before"
+
+// CopyClaimsTo inserts the live claims of a lock table into a strict one, as [CarriedOver], except for those of the
+// given lock_ids.
 func (l LockTable) CopyClaimsTo(to LockTable, stale time.Duration, except []string) Query {
 	set, args, external := in(except)
 	return Query{
-		Text: fmt.Sprintf(`INSERT INTO %s (state_id, lock_id, locked_at)
-SELECT state_id, lock_id, locked_at FROM %s
+		Text: fmt.Sprintf(`INSERT INTO %s (state_id, lock_id, locked_at, holder)
+SELECT state_id, lock_id, locked_at, ? FROM %s
 WHERE locked_at >= now() - ? AND lock_id NOT IN %s`, to, l, set),
-		Args:     append([]any{seconds(stale)}, args...),
+		Args:     append([]any{CarriedOver, seconds(stale)}, args...),
 		Settings: writing(),
 		IDs:      external,
 	}

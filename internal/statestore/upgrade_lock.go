@@ -2,7 +2,6 @@ package statestore
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chconn"
@@ -27,7 +26,7 @@ func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 	if err := s.restart(ctx, r); err != nil || found.lock.Strict {
 		return err
 	}
-	beside := chsql.LockTable{Table: r.beside, Strict: true}
+	beside := chsql.LockTable{Table: r.beside, Strict: true, Holder: true}
 	if err := s.createLockTable(ctx, beside, LayoutStrict, chsql.Definition{Comment: r.mark.on("")}); err != nil {
 		return err
 	}
@@ -41,16 +40,10 @@ func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 		return err
 	}
 	carried, err := s.locker.Claims(ctx, beside, nil)
-	if err == nil {
-		r.mark.complete, err = s.clock(ctx)
-	}
-	if err == nil {
-		err = s.exec(ctx, "upgrade.mark", beside.ModifyComment(r.mark.on(""), ""))
-	}
-	if err == nil {
-		err = s.exchange(ctx, &r)
-	}
 	if err != nil {
+		return err
+	}
+	if err := s.exchange(ctx, &r); err != nil {
 		return err
 	}
 	if err := s.reached("lock tables exchanged"); err != nil {
@@ -58,19 +51,22 @@ func (s *Store) upgradeLock(ctx context.Context, found resolved) error {
 	}
 	// What was claimed between the copy and the exchange, before its owner decides. Not what was copied already: that
 	// may have been released by now.
-	old, live := chsql.LockTable{Table: r.beside}, chsql.LockTable{Table: r.live, Strict: true}
+	old, live := chsql.LockTable{Table: r.beside}, chsql.LockTable{Table: r.live, Strict: true, Holder: true}
 	if err := s.exec(ctx, "upgrade.late_claims", old.CopyClaimsTo(live, lock.Stale, lockIDs(carried))); err != nil {
-		return err
-	}
-	late, err := s.locker.Claims(ctx, old, nil)
-	if err != nil {
 		return err
 	}
 	if err := s.quiet(ctx, old); err != nil {
 		return err
 	}
-	if err := s.dropReleased(ctx, r, append(carried, late...)); err != nil {
-		return err
+	return s.finishLock(ctx, r)
+}
+
+// finishLock ends a rebuild after the exchange, also one that was interrupted.
+func (s *Store) finishLock(ctx context.Context, r replacement) error {
+	if r.found != nil {
+		if err := s.dropReleased(ctx, r); err != nil {
+			return err
+		}
 	}
 	return s.finish(ctx, r)
 }
@@ -102,26 +98,10 @@ func lockIDs(claims []Claim) []string {
 	return ids
 }
 
-// finishLock ends a rebuild that was interrupted after the exchange. Claims that are older than that were carried over.
-func (s *Store) finishLock(ctx context.Context, r replacement) error {
-	if r.found != nil {
-		claims, err := s.locker.Claims(ctx, chsql.LockTable{Table: r.live, Strict: true}, nil)
-		if err != nil {
-			return err
-		}
-		exchanged := time.UnixMilli(r.mark.complete).Truncate(time.Second)
-		carried := slices.DeleteFunc(claims, func(c Claim) bool { return !c.LockedAt.Before(exchanged) })
-		if err := s.dropReleased(ctx, r, carried); err != nil {
-			return err
-		}
-	}
-	return s.finish(ctx, r)
-}
-
 // dropReleased deletes the claims that were carried over although they were being released: from the old table they
 // are gone by now. Where another claim on the same state_id is left there, a merge may have hidden this one, whose
 // holder lives: it stays, until it is stale.
-func (s *Store) dropReleased(ctx context.Context, r replacement, carried []Claim) error {
+func (s *Store) dropReleased(ctx context.Context, r replacement) error {
 	left, err := s.locker.Claims(ctx, chsql.LockTable{Table: r.beside}, nil)
 	if err != nil {
 		return err
@@ -130,9 +110,13 @@ func (s *Store) dropReleased(ctx context.Context, r replacement, carried []Claim
 	for _, claim := range left {
 		locked[claim.StateID] = true
 	}
-	live := chsql.LockTable{Table: r.live, Strict: true}
-	for _, claim := range carried {
-		if locked[claim.StateID] {
+	live := chsql.LockTable{Table: r.live, Strict: true, Holder: true}
+	claims, err := s.locker.Claims(ctx, live, nil)
+	if err != nil {
+		return err
+	}
+	for _, claim := range claims {
+		if claim.Holder != chsql.CarriedOver || locked[claim.StateID] {
 			continue
 		}
 		if err := s.exec(ctx, "upgrade.released", live.Release(claim.LockID, []string{claim.StateID}, chsql.DeleteMutation)); err != nil {
