@@ -50,8 +50,10 @@ SETTINGS ` + "`enable_block_number_column` = 1, `enable_block_offset_column` = 1
 		{"comment", state.ModifyComment("c", on), "ALTER TABLE `team-a`.`state` ON CLUSTER `ch-prod` MODIFY COMMENT ?"},
 		{"settings", state.ModifySettings(map[string]string{"a": "1"}, on), "ALTER TABLE `team-a`.`state` ON CLUSTER `ch-prod` MODIFY SETTING `a` = 1"},
 		{"reset", state.ResetSettings([]string{"a"}, on), "ALTER TABLE `team-a`.`state` ON CLUSTER `ch-prod` RESET SETTING `a`"},
-		{"rename", chsql.Rename(on, chsql.Move{From: lock.Table, To: chsql.Table{Database: "b", Name: "s_lock"}}, chsql.Move{From: state.Table, To: chsql.Table{Database: "b", Name: "s"}}),
-			"RENAME TABLE `team-a`.`state_lock` TO `b`.`s_lock`, `team-a`.`state` TO `b`.`s` ON CLUSTER `ch-prod`"},
+		{
+			"rename", chsql.Rename(on, chsql.Move{From: lock.Table, To: chsql.Table{Database: "b", Name: "s_lock"}}, chsql.Move{From: state.Table, To: chsql.Table{Database: "b", Name: "s"}}),
+			"RENAME TABLE `team-a`.`state_lock` TO `b`.`s_lock`, `team-a`.`state` TO `b`.`s` ON CLUSTER `ch-prod`",
+		},
 		{"drop", state.Drop(on), "DROP TABLE IF EXISTS `team-a`.`state` ON CLUSTER `ch-prod` SYNC"},
 	} {
 		if want := strings.TrimPrefix(tt.want, "\n"); tt.got.Text != want {
