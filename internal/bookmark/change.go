@@ -31,7 +31,7 @@ type Change struct {
 	Partition string // the context, as "org=acme, repo=web"; empty outside partitions
 	Key       string // such as "replication_key_value" or "sub_stream.cursor"; empty for the whole bookmark
 	Old       string // of a whole bookmark: its main value, empty if it has several
-	New       string // empty if it has vanished
+	New       string // of what has vanished: what is in its place, empty for nothing
 	Distance  string // of a rewind: "41 days 3:00:00 back", "1,204 back"; empty if too long
 }
 
@@ -46,10 +46,14 @@ func (c Change) String() string {
 	}
 	s.WriteString(": " + cmp.Or(c.Key, "bookmark"))
 	switch {
-	case c.Kind == Vanished && c.Old == "":
+	case c.Kind == Vanished && c.Old == "" && c.New == "":
 		s.WriteString(" vanishes")
-	case c.Kind == Vanished:
+	case c.Kind == Vanished && c.New == "":
 		s.WriteString(" vanishes (was " + c.Old + ")")
+	case c.Kind == Vanished && c.Old == "":
+		s.WriteString(" vanishes (becomes " + c.New + ")")
+	case c.Kind == Vanished:
+		s.WriteString(" vanishes (was " + c.Old + ", becomes " + c.New + ")")
 	case c.Kind == Changed:
 		fmt.Fprintf(&s, " changes from %s to %s", c.Old, cmp.Or(c.New, "nothing"))
 	default:

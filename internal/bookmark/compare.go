@@ -1,9 +1,6 @@
 package bookmark
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // Compare returns what the planned state would do to the bookmarks of the
 // stored one: each value that goes back, each bookmark that vanishes, and each
@@ -16,14 +13,20 @@ import (
 //
 // A bookmark is a value under singer_state.bookmarks (in old states also right
 // under singer_state), named by its stream: a single value, or an object with
-// values at any depth. Partitions are matched by their context, in any order.
+// values at any depth. Partitions are matched by their context, in any order, and
+// those with equal contexts in theirs; without a context, by what they hold.
 // Dates (see below), numbers and numbers as text have an order, also if one is
 // spelled in another way than the other; any other text has none. A value that
-// becomes null or "" has vanished. If everything in an object vanishes, one
-// Change tells it for the whole object.
+// becomes null or "" has vanished, and so has one that becomes a thing in which
+// nobody finds it: an object that is no object any more, a single value that is
+// an object, a list or a boolean, a date or a number that is a text without
+// order. If everything in an object vanishes, one Change tells it for the whole
+// object.
 //
 // Dates are RFC 3339 and other forms of ISO 8601 with or without dashes, time,
-// fraction and zone (none is UTC), and LDAP's generalized time.
+// fraction and zone (none is UTC), and LDAP's generalized time. Numbers that can
+// be seconds or milliseconds of Unix time compare with dates, and PostgreSQL's
+// LSNs (16/B374D848) with numbers.
 func Compare(stored, planned Document) []Change {
 	c := comparison{}
 	c.state(stored, planned)
@@ -81,13 +84,16 @@ func (c *comparison) value(at Change, key string, s, p value) tally {
 	case isSingle(s):
 		return c.scalar(at, key, s, p)
 	}
-	// No position, or no longer comparable as one.
+	if s.kind() == kindObject {
+		var was comparison
+		if positions := was.object(at, s, value{}).positions; positions > 0 {
+			c.report(at, Vanished, was.changes[0].Old, spell(key, p)) // all that vanishes is one change
+			return tally{positions: positions, gone: positions}
+		}
+	}
+	// No position.
 	if !p.exists() || !equal(s, p) {
 		c.report(at, Changed, spell(key, s), spell(key, p))
-	}
-	var was comparison
-	if s.kind() == kindObject {
-		return tally{positions: was.object(at, s, value{}).positions}
 	}
 	return tally{}
 }
@@ -104,6 +110,9 @@ func (c *comparison) scalar(at Change, key string, s, p value) tally {
 			at.Distance = o.distance + " back"
 		}
 		c.report(at, Rewind, spell(key, s), spell(key, p))
+	case !o.known && !isSingle(p), !o.known && isOrdered(s) && !orderOf(key, p, p).known:
+		c.report(at, Vanished, spell(key, s), spell(key, p))
+		return tally{positions: 1, gone: 1}
 	case !o.known && !equal(s, p):
 		c.report(at, Changed, spell(key, s), spell(key, p))
 	}
@@ -194,40 +203,6 @@ func decidedByFirst(s value, planned map[string]value) map[string]bool {
 	return decided
 }
 
-// partitions compares two lists of partitions.
-func (c *comparison) partitions(at Change, s, p value) (total tally) {
-	planned := map[string]value{}
-	var i int
-	for item := range p.eachItem {
-		planned[partitionID(item, i)] = item
-		i++
-	}
-	i = 0
-	for item := range s.eachItem {
-		part := at
-		part.Partition = shorten(strings.TrimPrefix(at.Partition+"; "+partitionName(item, i), "; "), maxNameLength)
-		total.add(c.value(part, partitionsKey, item, planned[partitionID(item, i)]))
-		i++
-	}
-	return total
-}
-
-// partitionID is the same for partitions with equal contexts; without a
-// context, for those at the same place in the list.
-func partitionID(item value, i int) string {
-	if context := item.get(contextKey); context.exists() {
-		return normal.of(context)
-	}
-	return strconv.Itoa(i)
-}
-
-func partitionName(item value, i int) string {
-	if context := item.get(contextKey); context.exists() {
-		return contextText(context)
-	}
-	return "#" + strconv.Itoa(i+1)
-}
-
 // isNothing reports whether v says nothing about how far something was read.
 func isNothing(v value) bool {
 	switch v.kind() {
@@ -244,6 +219,12 @@ func isNothing(v value) bool {
 // was read.
 func isSingle(v value) bool {
 	return (v.kind() == kindText || v.kind() == kindNumber) && !isNothing(v)
+}
+
+// isOrdered reports whether v is surely a date, a number or an LSN. Digits as text
+// may be a token by chance.
+func isOrdered(v value) bool {
+	return v.kind() == kindNumber || !isDigits(v.string()) && orderOf("", v, v).known
 }
 
 func (c *comparison) report(at Change, kind Kind, old, planned string) {

@@ -1,6 +1,7 @@
 package bookmark
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,15 @@ func rkv(value string) string {
 // partition is one of a list, with its context.
 func partition(context, value string) string {
 	return `{"context":` + context + `,"replication_key":"k","replication_key_value":` + value + `}`
+}
+
+// numbers are partitions without a context.
+func numbers(values ...int) string {
+	var all []string
+	for _, v := range values {
+		all = append(all, fmt.Sprintf(`{"replication_key_value":%d}`, v))
+	}
+	return strings.Join(all, ",")
 }
 
 func TestCompare(t *testing.T) {
@@ -85,14 +95,65 @@ func TestCompare(t *testing.T) {
 
 		// no order
 		{rkv(`"5f50c31e8a7d4b1e9c8b4567"`), rkv(`"5f50c31e8a7d4b1e9c8b4566"`), "s: replication_key_value changes from a text of 24 characters to a text of 24 characters"},
-		{rkv(`1763596800`), rkv(`"2026-11-20T08:14:03Z"`), "s: replication_key_value changes from 1763596800 to 2026-11-20T08:14:03Z"},
 		{rkv(`"2026-11-20"`), rkv(`20261119`), "s: replication_key_value changes from 2026-11-20 to 20261119"},
 		{rkv(`"2026-02-30"`), rkv(`"2026-02-28"`), "s: replication_key_value changes from a text of 10 characters to 2026-02-28"},
 		{rkv(`"12e45"`), rkv(`"11e45"`), "s: replication_key_value changes from a text of 5 characters to a text of 5 characters"},
-		{rkv(`5`), rkv(`true`), "s: replication_key_value changes from 5 to true"},
-		{rkv(`5`), rkv(`[4]`), "s: replication_key_value changes from 5 to a list"},
-		{rkv(`5`), rkv(`{"v":4}`), "s: replication_key_value changes from 5 to an object"},
 		{rkv(`[5]`), rkv(`[4]`), "s: replication_key_value changes from a list to a list"},
+
+		{rkv(`"1234567"`), rkv(`"12345ab"`), "s: replication_key_value changes from 1234567 to a text of 7 characters"}, // a token, by chance of digits
+		{rkv(`"20261120"`), rkv(`"2026112a"`), "s: replication_key_value changes from 20261120 to a text of 8 characters"},
+		{rkv(`"abcdefg"`), rkv(`"2026-11-20"`), "s: replication_key_value changes from a text of 7 characters to 2026-11-20"},
+		{rkv(`"abcdefg"`), rkv(`5`), "s: replication_key_value changes from a text of 7 characters to 5"},
+		{`{"s":[5]}`, `{"s":{"v":5}}`, "s: bookmark changes from a list to an object"},
+		{`{"s":true}`, `{"s":{"v":5}}`, "s: bookmark changes from true to an object"},
+		{`{"s":{"done":true}}`, `{"s":5}`, "s: bookmark changes from an object to 5"},
+		{`{"s":{"done":true}}`, `{"s":[5]}`, "s: bookmark changes from an object to a list"},
+
+		// Unix time and dates
+		{rkv(`1763596800`), rkv(`"2025-11-20T00:00:00Z"`), ""},
+		{rkv(`"2025-11-20T00:00:00Z"`), rkv(`1763596800`), ""},
+		{rkv(`"2025-11-20T00:00:00.123Z"`), rkv(`"1763596800123"`), ""},
+		{rkv(`1763596800.123456`), rkv(`"2025-11-20T00:00:00.123456Z"`), ""},
+		{rkv(`1763596800.1234567891`), rkv(`"2025-11-20T00:00:00.123456789Z"`), ""},
+		{rkv(`1.7635968e9`), rkv(`"2025-11-20"`), ""},
+		{rkv(`1763596800`), rkv(`"2026-11-20T08:14:03Z"`), ""},
+		{rkv(`"2025-11-19"`), rkv(`1763596800000`), ""},
+		{rkv(`1763596800`), rkv(`"2025-11-19"`), "s: replication_key_value goes from 1763596800 to 2025-11-19 (1 day 0:00:00 back)"},
+		{rkv(`"2025-11-21"`), rkv(`1763596800000`), "s: replication_key_value goes from 2025-11-21 to 1763596800000 (1 day 0:00:00 back)"},
+		{rkv(`9763596800`), rkv(`"2025-11-20"`), "s: replication_key_value changes from 9763596800 to 2025-11-20"},
+		{rkv(`-1763596800`), rkv(`"2025-11-20"`), "s: replication_key_value changes from -1763596800 to 2025-11-20"},
+		{rkv(`"2025-11-20"`), rkv(`5`), "s: replication_key_value changes from 2025-11-20 to 5"},
+
+		// PostgreSQL's log
+		{`{"o":{"lsn":"16/B374D848"}}`, `{"o":{"lsn":"16/B374D848"}}`, ""},
+		{`{"o":{"lsn":"16/B374D848"}}`, `{"o":{"lsn":"16/B374D849"}}`, ""},
+		{`{"o":{"lsn":"F/FFFFFFFF"}}`, `{"o":{"lsn":"10/00000000"}}`, ""},
+		{`{"o":{"lsn":"16/B374D848"}}`, `{"o":{"lsn":97500059720}}`, ""},
+		{`{"o":{"lsn":97500059720}}`, `{"o":{"lsn":"16/B374D848"}}`, ""},
+		{`{"o":{"lsn":"16/B374D848"}}`, `{"o":{"lsn":"16/B374D800"}}`, "o: lsn goes from 16/B374D848 to 16/B374D800 (72 back)"},
+		{`{"o":{"lsn":"16/B374D848"}}`, `{"o":{"lsn":"9/FFFFFFFF"}}`, "o: lsn goes from 16/B374D848 to 9/FFFFFFFF (54,550,386,761 back)"},
+		{`{"o":{"lsn":"16/B374D848"}}`, `{"o":{"lsn":97500059719}}`, "o: lsn goes from 16/B374D848 to 97500059719 (1 back)"},
+		{`{"o":{"file":"b/b374d848"}}`, `{"o":{"file":"a/b374d848"}}`, "o: file changes from a text of 10 characters to a text of 10 characters"},
+		{`{"o":{"file":"12/31"}}`, `{"o":{"file":"11/30"}}`, "o: file changes from a text of 5 characters to a text of 5 characters"},
+		{`{"o":{"file":"/B374D848"}}`, `{"o":{"file":"/B374D847"}}`, "o: file changes from a text of 9 characters to a text of 9 characters"},
+
+		// another shape, in which nobody finds the bookmark
+		{rkv(`5`), rkv(`true`), "s: replication_key_value vanishes (was 5, becomes true)"},
+		{rkv(`5`), rkv(`[4]`), "s: replication_key_value vanishes (was 5, becomes a list)"},
+		{rkv(`5`), rkv(`{"v":4}`), "s: replication_key_value vanishes (was 5, becomes an object)"},
+		{rkv(`{"v":4}`), rkv(`5`), "s: replication_key_value vanishes (was 4, becomes 5)"},
+		{rkv(`"abc"`), rkv(`{"v":4}`), "s: replication_key_value vanishes (was a text of 3 characters, becomes an object)"},
+		{rkv(`"2026-11-20"`), rkv(`"yesterday"`), "s: replication_key_value vanishes (was 2026-11-20, becomes a text of 9 characters)"},
+		{rkv(`5`), rkv(`"abc"`), "s: replication_key_value vanishes (was 5, becomes a text of 3 characters)"},
+		{rkv(`"16/B374D848"`), rkv(`"abc"`), "s: replication_key_value vanishes (was 16/B374D848, becomes a text of 3 characters)"},
+		{rkv(`"2026-01-01"`), `{"s":["2026-01-01"]}`, "s: bookmark vanishes (was 2026-01-01, becomes a list)"},
+		{rkv(`"2026-01-01"`), `{"s":"2026-01-01"}`, "s: bookmark vanishes (was 2026-01-01, becomes 2026-01-01)"},
+		{rkv(`"2026-01-01"`), `{"s":true}`, "s: bookmark vanishes (was 2026-01-01, becomes true)"},
+		{`{"s":{"a":1,"b":2}}`, `{"s":5}`, "s: bookmark vanishes (becomes 5)"},
+		{`{"s":"2026-01-01"}`, `{"s":["2026-01-01"]}`, "s: bookmark vanishes (was 2026-01-01, becomes a list)"},
+		{`{"s":"2026-01-01"}`, `{"s":false}`, "s: bookmark vanishes (was 2026-01-01, becomes false)"},
+		{`{"s":{"lsn":5,"note":"abc"}}`, `{"s":{"lsn":5,"note":["abc"]}}`, "s: note changes from a text of 3 characters to a list"},
+		{`{"s":{"sub":{"lsn":5},"at":6}}`, `{"s":{"sub":7,"at":6}}`, "s: sub vanishes (was 5, becomes 7)"},
 
 		// gone
 		{rkv(`5`), rkv(`null`), "s: replication_key_value vanishes (was 5)"},
@@ -125,6 +186,17 @@ func TestCompare(t *testing.T) {
 		{`{"r":{"partitions":[` + partition(`{"shop":-1}`, `5`) + `]}}`, `{"r":{"partitions":[` + partition(`{"shop":-1.0}`, `5`) + `]}}`, ""},
 		{`{"r":{"partitions":[` + partition(`{"shop":1}`, `5`) + `]}}`, `{"r":{"partitions":[` + partition(`{"shop":"1"}`, `5`) + `]}}`, "r [shop=1]: bookmark vanishes (was 5)"},
 		{`{"r":{"partitions":[{"replication_key_value":5},{"replication_key_value":6}]}}`, `{"r":{"partitions":[{"replication_key_value":5},{"replication_key_value":5}]}}`, "r [#2]: replication_key_value goes from 6 to 5 (1 back)"},
+		{`{"r":{"partitions":[` + numbers(5, 6) + `]}}`, `{"r":{"partitions":[` + numbers(6, 5) + `]}}`, ""},
+		{`{"r":{"partitions":[` + numbers(6, 5) + `]}}`, `{"r":{"partitions":[` + numbers(5, 7) + `]}}`, ""},
+		{`{"r":{"partitions":[` + numbers(6, 5) + `]}}`, `{"r":{"partitions":[` + numbers(4, 5) + `]}}`, "r [#1]: replication_key_value goes from 6 to 4 (2 back)"},
+		{`{"r":{"partitions":[` + numbers(8, 5) + `]}}`, `{"r":{"partitions":[` + numbers(7, 9) + `]}}`, "r [#1]: replication_key_value changes from 8 to 7"},
+		{`{"r":{"partitions":[` + numbers(5, 6) + `]}}`, `{"r":{"partitions":[` + numbers(6) + `]}}`, "r [#1]: bookmark vanishes (was 5)"},
+		{`{"r":{"partitions":[` + numbers(5, 6) + `]}}`, `{"r":{"partitions":[]}}`, "r: bookmark vanishes"},
+		{`{"r":{"partitions":[` + numbers(5, 6) + `]}}`, `{"r":{"partitions":[` + partition(`1`, `5`) + `]}}`, "r: bookmark vanishes"},
+		{`{"r":{"partitions":[` + partition(`1`, `6`) + `,` + partition(`1`, `5`) + `,` + partition(`2`, `1`) + `]}}`, `{"r":{"partitions":[` + partition(`2`, `2`) + `,` + partition(`1`, `6`) + `,` + partition(`1`, `5`) + `]}}`, ""},
+		{`{"r":{"partitions":[` + partition(`1`, `6`) + `,` + partition(`1`, `5`) + `]}}`, `{"r":{"partitions":[` + partition(`1`, `6`) + `]}}`, ""},
+		{`{"r":{"partitions":[` + partition(`1`, `6`) + `,` + partition(`1`, `5`) + `]}}`, `{"r":{"partitions":[` + partition(`1`, `5`) + `]}}`, "r [1]: replication_key_value goes from 6 to 5 (1 back)"},
+		{`{"r":{"partitions":[` + partition(`1`, `5`) + `]}}`, `{"r":{"partitions":[` + partition(`1`, `6`) + `,` + partition(`1`, `5`) + `]}}`, ""},
 		{`{"r":{"partitions":[` + partition(`{"a":1}`, `{"partitions":[`+partition(`{"b":2}`, `5`)+`]}`) + `]}}`, `{"r":{"partitions":[` + partition(`{"a":1}`, `{"partitions":[`+partition(`{"b":2}`, `4`)+`]}`) + `]}}`, "r [a=1; b=2]: replication_key_value.replication_key_value goes from 5 to 4 (1 back)"},
 		{`{"r":{"partitions":{"0":{"offset":5}}}}`, `{"r":{"partitions":{"0":{"offset":4}}}}`, "r: partitions.0.offset goes from 5 to 4 (1 back)"},
 		{`{"r":{"partitions":[` + partition(`{"org":"acme","tags":["a",1.0]}`, `5`) + `]}}`, `{"r":{"partitions":[` + partition(`{"tags":["a",1],"org":"acme"}`, `4`) + `]}}`, "r [org=acme, tags=[\"a\",1.0]]: replication_key_value goes from 5 to 4 (1 back)"},
@@ -156,8 +228,8 @@ func TestCompare(t *testing.T) {
 
 		// tap-fullstory: one value a stream
 		{`{"events":"2026-09-27T22:34:39.000000Z","segments":"2026-09-28T18:23:53Z"}`, `{"events":"2026-09-27T22:34:39Z","segments":"2026-09-28T18:23:52Z"}`, "segments: bookmark goes from 2026-09-28T18:23:53Z to 2026-09-28T18:23:52Z (0:00:01 back)"},
-		{`{"events":"2026-09-27T22:34:39.000000Z"}`, `{"events":{"replication_key_value":"2026-09-27T22:34:39.000000Z"}}`, "events: bookmark changes from 2026-09-27T22:34:39.000000Z to an object"},
-		{`{"events":{"replication_key_value":"2026-09-27"}}`, `{"events":"2026-09-27"}`, "events: bookmark changes from an object to 2026-09-27"},
+		{`{"events":"2026-09-27T22:34:39.000000Z"}`, `{"events":{"replication_key_value":"2026-09-27T22:34:39.000000Z"}}`, "events: bookmark vanishes (was 2026-09-27T22:34:39.000000Z, becomes an object)"},
+		{`{"events":{"replication_key_value":"2026-09-27"}}`, `{"events":"2026-09-27"}`, "events: bookmark vanishes (was 2026-09-27, becomes 2026-09-27)"},
 		{`{"events":"2026-09-27T22:34:39.000000Z"}`, `{"events":null}`, "events: bookmark vanishes (was 2026-09-27T22:34:39.000000Z)"},
 
 		// tap-bing-ads
@@ -268,6 +340,7 @@ func TestFullRefresh(t *testing.T) {
 		{bookmarks(`{"s":5}`), bookmarks(`{"s":null}`), true},
 		{bookmarks(`{"s":5}`), bookmarks(`{"s":{"version":1,"xmin":null}}`), true},
 		{bookmarks(`{"s":5}`), `{"bookmarks":{"s":5}}`, true},
+		{bookmarks(`{"s":{"v":5}}`), bookmarks(`{"s":["2026-01-01"]}`), true},
 		{bookmarks(`{"s":5}`), bookmarks(`{"s":4}`), false},
 		{bookmarks(`{"s":5}`), bookmarks(`{"t":1}`), false},
 		{bookmarks(`{"s":5}`), bookmarks(`{"s":{"partitions":[{"context":{"a":1},"cursor":"x"}]}}`), false},

@@ -3,6 +3,7 @@ package bookmark
 import (
 	"cmp"
 	"math/big"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,20 +15,27 @@ type order struct {
 	distance string // how far the first is after the second, where that can be said shortly
 }
 
-// orderOf compares two values stored under key: two dates, two numbers (also
-// as text), or two binary logs of one MySQL server.
+// orderOf compares two values stored under key: two dates, a date and a number
+// that can be Unix time, two numbers (also as text) or LSNs, or two binary logs of
+// one MySQL server.
 func orderOf(key string, a, b value) order {
 	if key == logFileKey {
 		return orderOfLogFiles(a, b)
 	}
-	if x, ok := instant(a); ok {
-		if y, ok := instant(b); ok {
-			o := order{known: true, compared: x.Compare(y)}
-			if o.compared > 0 {
-				o.distance = elapsed(y, x)
-			}
-			return o
+	x, isTime := instant(a)
+	y, alsoTime := instant(b)
+	switch {
+	case isTime && !alsoTime:
+		y, alsoTime = unixTime(b)
+	case !isTime && alsoTime:
+		x, isTime = unixTime(a)
+	}
+	if isTime && alsoTime {
+		o := order{known: true, compared: x.Compare(y)}
+		if o.compared > 0 {
+			o.distance = elapsed(y, x)
 		}
+		return o
 	}
 	if x, ok := numeric(a); ok {
 		if y, ok := numeric(b); ok {
@@ -82,8 +90,50 @@ func instant(v value) (time.Time, bool) {
 	return parseTime(v.string())
 }
 
-// numeric reads a number, or a text that is one without an exponent: with one,
-// too many tokens would look like numbers.
+// unixTime reads a number of seconds or milliseconds between 2001 and 2100. It is
+// asked only where the other value is a date: a number alone may be anything.
+func unixTime(v value) (time.Time, bool) {
+	d, ok := numeric(v)
+	if !ok || d.negative {
+		return time.Time{}, false
+	}
+	unit := int64(-9) // a nanosecond
+	switch d.exponent {
+	case 10:
+	case 13:
+		unit = -6
+	default:
+		return time.Time{}, false
+	}
+	if keep := int(d.exponent - unit); len(d.digits) > keep {
+		d.digits = d.digits[:keep]
+	}
+	nanos := d.scaled(unit)
+	if !nanos.IsInt64() {
+		return time.Time{}, false
+	}
+	t := time.Unix(0, nanos.Int64()).UTC()
+	return t, t.Year() < 2100
+}
+
+// logSequence reads an LSN as PostgreSQL writes it: two hexadecimal halves. Its
+// second half is mostly long, and what is shorter may be something else.
+func logSequence(s string) (decimal, bool) {
+	const hex = "0123456789ABCDEF"
+	high, low, slash := strings.Cut(s, "/")
+	if !slash || len(high) > 8 || len(low) < 6 || len(low) > 8 || strings.Trim(high+low, hex) != "" {
+		return decimal{}, false
+	}
+	h, err := strconv.ParseUint(high, 16, 32)
+	if err != nil {
+		return decimal{}, false
+	}
+	l, err := strconv.ParseUint(low, 16, 32)
+	return parseDecimal(strconv.FormatUint(h<<32|l, 10)), err == nil
+}
+
+// numeric reads a number, an LSN, or a text that is a number without an exponent:
+// with one, too many tokens would look like numbers.
 func numeric(v value) (decimal, bool) {
 	switch v.kind() {
 	case kindNumber:
@@ -94,6 +144,7 @@ func numeric(v value) (decimal, bool) {
 		if isDigits(whole) && (!point || isDigits(fraction)) {
 			return parseDecimal(s), true
 		}
+		return logSequence(s)
 	}
 	return decimal{}, false
 }

@@ -72,7 +72,7 @@ func (r *entriesResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 					"Nothing is deleted that no plan has shown: the apply that sets this deletes nothing yet, but the next plan shows what will be. A destroy deletes what the state shows. Default: false.",
 			},
 			"write_policy":    writePolicies.attribute("Who owns the bookmarks once they are stored. Changing it writes no payload: to `seed`, the declaration becomes the seed, and what is stored stays; to `enforce`, the next plan shows the drift."),
-			"on_rewind":       rewindPolicies.attribute("What a plan does that would set bookmarks back, or delete them. Only values with an order count: dates, numbers and the like, but no tokens."),
+			"on_rewind":       rewindPolicies.attribute("What a plan does that would set bookmarks back, or delete them. Only values with an order count: dates, numbers and the like, but no tokens. A bookmark that takes another shape, such as a list in place of an object, counts as vanished."),
 			"deletion_policy": deletionPolicies.attribute("What happens to entries that are no longer declared, and to all of them in a destroy. For a destroy it has to be in the state before. `exclusive` deletes what is not declared whatever this says."),
 			"timeouts":        timeoutsAttribute(ctx),
 

@@ -70,7 +70,7 @@ func (r *entryResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 			},
 			"write_policy": writePolicies.attribute("Who owns the bookmark once it is stored. Changing it writes no payload: to `seed`, the declaration becomes the seed, and what is stored stays; to `enforce`, the next plan shows the drift. " +
 				"In a seed, `completed_state` and `partial_state` are the declaration, and `merged_state`, `version` and `updated_at` what is stored."),
-			"on_rewind":       rewindPolicies.attribute("What a plan does that would set the bookmark back, or destroy it. Only values with an order count: dates, numbers and the like, but no tokens."),
+			"on_rewind":       rewindPolicies.attribute("What a plan does that would set the bookmark back, or destroy it. Only values with an order count: dates, numbers and the like, but no tokens. A bookmark that takes another shape, such as a list in place of an object, counts as vanished."),
 			"deletion_policy": deletionPolicies.attribute("What a destroy does. It has to be in the state before the destroy."),
 			"timeouts":        timeoutsAttribute(ctx),
 

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -32,13 +31,17 @@ func (r rewind) addWrite(diags *diag.Diagnostics) {
 	if !ok {
 		return
 	}
-	lost := losses(bookmark.Compare(stored, planned))
+	changes := bookmark.Compare(stored, planned)
+	lost, refresh := losses(changes), bookmark.FullRefresh(stored, planned)
+	if len(lost) == 0 && refresh {
+		lost = changes
+	}
 	if len(lost) == 0 {
 		return
 	}
 	summary := fmt.Sprintf("State entry %q would be set back", r.stateID)
 	effect := "Applying this sets the pipeline back: its next run reads again what it has read since."
-	if vanishes(lost) && bookmark.FullRefresh(stored, planned) {
+	if refresh {
 		summary = fmt.Sprintf("State entry %q would lose all its bookmarks", r.stateID)
 		effect = "Applying this leaves the pipeline no bookmark: its next run is a full refresh, which reads everything anew."
 	}
@@ -121,10 +124,6 @@ func losses(changes []bookmark.Change) []bookmark.Change {
 		}
 	}
 	return lost
-}
-
-func vanishes(lost []bookmark.Change) bool {
-	return slices.ContainsFunc(lost, func(c bookmark.Change) bool { return c.Kind == bookmark.Vanished })
 }
 
 // lines shows the first ones, indented so that Terraform does not wrap them.

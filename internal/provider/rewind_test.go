@@ -36,6 +36,7 @@ func TestRewind_write(t *testing.T) {
 		"back, not known":   {"", of(june), of(may), []string{"warning: "}},
 		"one vanishes":      {rewindWarn, of(may), of(onlyB), []string{"would be set back", "\n  a: bookmark vanishes (was 2026-05-01)\n"}},
 		"all vanish":        {rewindWarn, of(may), of("{}"), []string{"would lose all its bookmarks", "a full refresh", "\n  a: bookmark vanishes", "\n  b: bookmark vanishes"}},
+		"another shape":     {rewindWarn, of(may), of(`{"singer_state":{"bookmarks":{"a":["2026-05-01"],"b":true}}}`), []string{"would lose all its bookmarks", "\n  a: bookmark vanishes (was 2026-05-01, becomes a list)\n"}},
 		"no order":          {rewindError, of(token), of(other), nil},
 		"a token vanishes":  {rewindWarn, of(token), of("{}"), []string{"would lose all its bookmarks", "a text of 7 characters"}},
 		"first bookmark":    {rewindWarn, of("{}"), of(may), nil},
