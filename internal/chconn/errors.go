@@ -30,6 +30,8 @@ const (
 	CodeTooManyQueries       int32 = 202
 	CodeAborted              int32 = 236
 	CodeTooManyParts         int32 = 252
+	CodeQuorumPending        int32 = 286
+	CodeReplicaBehind        int32 = 289
 	CodeSupportDisabled      int32 = 344
 	CodeCannotOptimize       int32 = 388
 	CodeQueryWasCancelled    int32 = 394
@@ -54,6 +56,8 @@ var codeNames = map[int32]string{
 	CodeAborted:              "ABORTED",
 	CodeTooManyParts:         "TOO_MANY_PARTS",
 	CodeSupportDisabled:      "SUPPORT_IS_DISABLED",
+	CodeQuorumPending:        "UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE",
+	CodeReplicaBehind:        "REPLICA_IS_NOT_IN_QUORUM",
 	CodeCannotOptimize:       "CANNOT_ASSIGN_OPTIMIZE",
 	CodeQueryWasCancelled:    "QUERY_WAS_CANCELLED",
 	CodeThrowIf:              "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO",
@@ -205,8 +209,12 @@ func plain(err error) error {
 // errHungUp is an end of file in words.
 var errHungUp = fmt.Errorf("the other side closed the connection: %w", io.EOF)
 
-// transient tells failures to connect that may pass by themselves, from wrong configuration and from what took its time.
+// transient tells failures that may pass by themselves and before which nothing was done, from wrong configuration and
+// from what took its time: failures to connect, and a replica that lags behind.
 func transient(err error) bool {
+	if hasCode(err, CodeReplicaBehind) || hasCode(err, CodeQuorumPending) {
+		return true
+	}
 	var (
 		connect *ConnectError
 		answer  *foreignError

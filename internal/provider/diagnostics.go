@@ -17,6 +17,12 @@ import (
 // codeReadOnly is ClickHouse's exception code for what a user with readonly = 1 or 2 may not do.
 const codeReadOnly = 164
 
+// Codes of a replica that lags behind, where the provider's quorum is on.
+const (
+	codeQuorumPending = 286
+	codeReplicaBehind = 289
+)
+
 // An attempt is what an operation was about to do, for the message if it fails.
 type attempt struct {
 	verb   string // "create"
@@ -167,6 +173,8 @@ func advise(a attempt, err error) string {
 		return "The lock was lost while it was held, so nothing is written under it any more. Run plan again to see what is stored, then apply. If nobody broke it and it happens again, look for a server or a network that stalls, or raise lock.stale_after."
 	case denied:
 		return "The user lacks a right. Somebody who may give it can run:\n\n  " + grant
+	case errors.As(err, &server) && (server.Code == codeReplicaBehind || server.Code == codeQuorumPending):
+		return "The replica that answered lags behind the others, and did not catch up within some seconds. Nothing was written. Try again, or look at system.replicas and system.replication_queue there."
 	case errors.As(err, &server) && server.Code == codeReadOnly:
 		return "The user may only read: the setting readonly is on for it. To plan, that is enough; to apply, use another user."
 	case errors.As(err, &connect):

@@ -38,6 +38,7 @@ func TestAddError(t *testing.T) {
 		"unfit":               {&statestore.UnfitError{Reasons: []string{"one", "two"}}, []string{"  - one\n  - two"}},
 		"elsewhere":           {&moveError{from: at, to: at, found: 3}, []string{"rows are not copied", "another version: 3"}},
 		"no right":            {&statestore.ServerError{Code: 497, Message: "few: Not enough privileges. To execute this query, it's necessary to have the grant INSERT ON m.t."}, []string{"  GRANT INSERT ON m.t TO few"}},
+		"a replica behind":    {&statestore.ServerError{Code: 289, Message: "no"}, []string{"lags behind the others", "system.replicas"}},
 		"readonly":            {&statestore.ServerError{Code: 164, Message: "no"}, []string{"may only read"}},
 		"connect":             {&statestore.ConnectError{Host: "h", Port: 1, User: "u", Hint: "a hint", Err: errors.New("refused")}, []string{"h:1", "a hint"}},
 		"no answer":           {&statestore.NoAnswerError{QueryID: "42", Err: errors.New("reset")}, []string{"may have happened or not", "reset"}},
