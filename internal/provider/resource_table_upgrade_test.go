@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -133,4 +136,74 @@ func TestTable_noUpgrade(t *testing.T) {
 	if n := s.count(t, "state_lock_upgrade"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
+}
+
+// A provider that is killed in the middle of an upgrade leaves the old table in use. The plan says that something is
+// left to finish, and the next apply does it.
+func TestTable_upgradeKilled(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, protocolNative)
+	peer := s.peer(t)
+	for _, id := range []string{"dev:1", "dev:2"} {
+		if err := peer.Set(t.Context(), id, bookmarks("T0")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := s.workspace(t, table()+"import {\n  to = "+tableT+"\n  id = \""+s.database+"/state\"\n}\n")
+	if output, code := w.Run(t, "apply", "-auto-approve"); code != 0 {
+		t.Fatal(output)
+	}
+	// It waits for a lock once it has copied.
+	s.foreign(t, "dev:1", foreignLockID, 0)
+	w.Configure(t, s.config(table(`  layout = "versioned"`)))
+	apply := w.Start(t, "apply", "-auto-approve")
+	await(t, time.Minute, "the copy is there", func() bool {
+		return apply.Running() && s.tables(t, "state_upgrade") == 1 && s.count(t, "state_upgrade") == 2
+	})
+	children, err := exec.Command("pgrep", "-P", fmt.Sprint(apply.Process.Pid)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, child := range strings.Fields(string(children)) {
+		pid, err := strconv.Atoi(child)
+		if err != nil {
+			t.Fatal(err)
+		}
+		process, err := os.FindProcess(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signal(t, os.Kill, process)
+	}
+	if output, code := apply.Wait(t); code == 0 {
+		t.Fatalf("the apply of a killed provider succeeds:\n%s", output)
+	}
+	if err := peer.Set(t.Context(), "dev:2", bookmarks("T1")); err != nil { // Pipelines go on.
+		t.Fatal(err)
+	}
+	s.unlock(t)
+	output, code := w.Run(t, "plan", "-detailed-exitcode")
+	for _, want := range []string{"Upgrade of state table " + s.database + "/state is not finished", `"meltano" -> "versioned"`} {
+		if code != 2 || !strings.Contains(unwrap(output), want) {
+			t.Errorf("the plan does not say %q:\n%s", want, output)
+		}
+	}
+	if output, code := w.Run(t, "apply", "-auto-approve"); code != 0 {
+		t.Fatal(output)
+	}
+	if output, code := w.Run(t, "plan", "-detailed-exitcode"); code != 0 || strings.Contains(output, "not finished") {
+		t.Errorf("after that:\n%s", output)
+	}
+	if rows := s.live(t); len(rows) != 2 || !strings.Contains(text(rows["dev:1"].completed), `"T0"`) || !strings.Contains(text(rows["dev:2"].completed), `"T1"`) || s.tables(t, "state_upgrade") != 0 {
+		t.Errorf("stored is %v", rows)
+	}
+}
+
+// tables counts the tables of a name in the scenario's database.
+func (s scenario) tables(t *testing.T, name string) (n uint64) {
+	t.Helper()
+	if err := s.conn.QueryRow(t.Context(), "SELECT count() FROM system.tables WHERE database = ? AND name = ?", s.database, name).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
