@@ -160,7 +160,7 @@ func advise(a attempt, err error) string {
 		return "It was left as it is. A pipeline has probably run in between: run plan again and look at what it shows before you apply."
 	case errors.As(err, &elsewhere):
 		return "Changing database or table only follows a row that is there already, as after a table was renamed: rows are not copied from table to table. " +
-			"Put the old values back, or make this a new resource and import it from where it is."
+			"Put the old values back, or make this a new resource and import it from where it is. If the table was renamed by hand, the rows may have moved on since: import them from the new table."
 	case errors.As(err, &busy):
 		return adviseBusy(busy)
 	case errors.As(err, &notHeld):

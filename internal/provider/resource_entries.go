@@ -162,6 +162,10 @@ func (r *entriesResource) Delete(ctx context.Context, req resource.DeleteRequest
 		return
 	}
 	edits := state.edits(nil, prior, known, false)
+	if len(edits) > 0 && len(known.Versions) == 0 { // Terraform hands on no private state of what is tainted
+		addTainted(&resp.Diagnostics, several(sortedIDs(prior), "is tainted", "are tainted"))
+		return
+	}
 	applied, err := store.Apply(ctx, state.Database.ValueString(), state.Table.ValueString(), edits)
 	warnApplied(&resp.Diagnostics, state, applied)
 	if err == nil {

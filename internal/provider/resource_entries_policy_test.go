@@ -156,6 +156,21 @@ func TestEntries_exclusive(t *testing.T) {
 	})
 }
 
+// Terraform hands on nothing of what is tainted, and nothing is deleted.
+func TestEntries_tainted(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, protocolNative)
+	s.newTable(t)
+	w := s.workspace(t, formEntries.of(map[string]string{"dev:a": marked("2026-01-01")}, seeds))
+	succeed(t, w, "apply -auto-approve", "1 added")
+	s.meltano(t, "dev:a", mark("2026-02-01"), nil)
+	succeed(t, w, "taint "+entriesA)
+	expects(t, "a tainted one", entriesSaid(t, w, 1, "apply", "-auto-approve"), `error: State entry "dev:a" is tainted: `, "terraform untaint")
+	s.holds(t, map[string]string{"dev:a": mark("2026-02-01")})
+	succeed(t, w, "untaint "+entriesA)
+	succeed(t, w, "plan -detailed-exitcode", "No changes")
+}
+
 // A replacement, which -replace asks for, says what it would set back, and writes what is declared.
 func TestEntries_replace(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,8 @@ func (r *entriesResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				Optional: true,
 				Computed: true,
 				MarkdownDescription: "Database of the state table. Default: the provider's at the time of creation; a later change there does not move the entries. " +
-					"Changing it here only follows rows that were moved already: the apply fails unless the new address holds the same versions.",
+					"Changing it here only follows rows that were moved, and the apply fails unless the new address holds the same versions. That is so where this configuration renames the table, in the same apply. " +
+					"After a rename by hand, a refresh no longer finds the entries and forgets them: plan with `-refresh=false`, or import them from the new address.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators:    []validator.String{nameValidator{}},
 			},

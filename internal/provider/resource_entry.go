@@ -58,6 +58,7 @@ func (r *entryResource) Create(ctx context.Context, req resource.CreateRequest, 
 	}
 	warnWritten(&resp.Diagnostics, at, plan.writePolicy(), written)
 	plan.take(written.Entry)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, blindKey, nil)...)
 	resp.Diagnostics.Append(plan.toRaw(ctx, &resp.State.Raw)...)
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
 }
@@ -135,6 +136,12 @@ func (r *entryResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	var state entryResourceModel
 	resp.Diagnostics.Append(state.fromRaw(ctx, req.State.Raw)...)
 	if deletionPolicies.of(state.DeletionPolicy) == deletionRetain {
+		return
+	}
+	blind, problems := req.Private.GetKey(ctx, blindKey)
+	resp.Diagnostics.Append(problems...)
+	if len(blind) > 0 && rewindPolicies.of(state.OnRewind) != rewindAllow && losesBookmarks(state.MergedState) {
+		addTainted(&resp.Diagnostics, fmt.Sprintf("State entry %q is tainted", state.StateID.ValueString()))
 		return
 	}
 	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout)

@@ -48,6 +48,12 @@ func (r *entryResource) ValidateConfig(ctx context.Context, req resource.Validat
 // the second plan knows, where -replace was given, that what it creates takes the place of what is stored.
 const replacesKey = "replaces"
 
+// blindKey marks, in the private state that a plan of a create hands on, that nothing was said of what it may replace.
+// Terraform plans the replacement of a tainted resource as if there were none, and hands that private state to its Delete.
+const blindKey = "blind"
+
+var markSet = []byte("true")
+
 // ModifyPlan plans what is computed, and says what the plan would set back. It takes no lock, and reads the row only
 // where the state does not hold it.
 func (r *entryResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
@@ -88,10 +94,17 @@ func (r *entryResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if creates && bytes.Equal(mark, replaces) {
 		r.planReplace(ctx, plan, &resp.Diagnostics)
 	}
-	if creates || !plan.StateID.Equal(state.StateID) || deletionPolicies.of(state.DeletionPolicy) == deletionRetain {
-		mark = nil
+	var blind []byte
+	switch {
+	case creates:
+		if mark = nil; len(replaces) == 0 {
+			blind = markSet
+		}
+	case !plan.StateID.Equal(state.StateID), deletionPolicies.of(state.DeletionPolicy) == deletionRetain:
+		mark = markSet // a replacement, but not of what its create writes
 	}
 	resp.Diagnostics.Append(resp.Private.SetKey(ctx, replacesKey, mark)...)
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, blindKey, blind)...)
 	resp.Diagnostics.Append(plan.toRaw(ctx, &resp.Plan.Raw)...)
 }
 

@@ -136,6 +136,57 @@ func TestEntry_rewinds(t *testing.T) {
 	}
 }
 
+// Terraform plans the replacement of a tainted entry as if nothing were there.
+func TestEntry_tainted(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, protocolNative)
+	s.newTable(t)
+	w := s.workspace(t, entry(issues("2026-01-01"), seeds))
+	succeeds(t, w, "apply", "-auto-approve")
+	s.meltano(t, entryID, issuesState("2026-02-01"), nil)
+	before := s.live(t)[entryID].version
+	succeeds(t, w, "taint", entryE)
+	expects(t, "a tainted one", entriesSaid(t, w, 1, "apply", "-auto-approve"), `error: State entry "`+entryID+`" is tainted`, "terraform untaint")
+	if got := s.stored(t, issuesState("2026-02-01"), "NULL").version; got != before {
+		t.Errorf("version is %d, want %d: it was touched", got, before)
+	}
+	succeeds(t, w, "untaint", entryE)
+	succeeds(t, w, "plan", "-detailed-exitcode")
+
+	// Allowed, and a plain destroy, which says what it takes.
+	w.Configure(t, s.config(entry(issues("2026-01-01"), seeds, `  on_rewind = "allow"`)))
+	succeeds(t, w, "apply", "-auto-approve")
+	succeeds(t, w, "taint", entryE)
+	expects(t, "an allowed one", entriesSaid(t, w, 0, "apply", "-auto-approve"))
+	s.stored(t, issuesState("2026-01-01"), "NULL")
+	w.Configure(t, s.config(entry(issues("2026-01-01"), seeds)))
+	succeeds(t, w, "apply", "-auto-approve")
+	succeeds(t, w, "taint", entryE)
+	expects(t, "a destroy", entriesSaid(t, w, 0, "destroy", "-auto-approve"), "would lose all its bookmarks")
+	if got := s.live(t); len(got) != 0 {
+		t.Errorf("live rows are %v, want none", got)
+	}
+}
+
+// A table that was renamed by hand is followed without a refresh.
+func TestEntry_renamedByHand(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, protocolNative)
+	s.newTable(t)
+	w := s.workspace(t, entry(issues("2026-01-01")))
+	succeeds(t, w, "apply", "-auto-approve")
+	if err := s.conn.Exec(t.Context(), fmt.Sprintf("RENAME TABLE %[1]s.state TO %[1]s.renamed, %[1]s.state_lock TO %[1]s.renamed_lock", s.database)); err != nil {
+		t.Fatal(err)
+	}
+	w.Configure(t, s.config(entry(issues("2026-01-01"), `  table = "renamed"`)))
+	expects(t, "with a refresh", entriesSaid(t, w, 0, "plan", "-out=tfplan"))
+	if actions := plannedActions(t, w); actions[entryE] != "create" {
+		t.Errorf("planned as %v, want a create: it was forgotten", actions)
+	}
+	expects(t, "without one", entriesSaid(t, w, 0, "apply", "-auto-approve", "-refresh=false"))
+	succeeds(t, w, "plan", "-detailed-exitcode")
+}
+
 // What is known only in the apply is compared there.
 func TestEntry_rewindsKnownAfterApply(t *testing.T) {
 	t.Parallel()

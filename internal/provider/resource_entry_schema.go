@@ -39,7 +39,8 @@ func (r *entryResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 				Optional: true,
 				Computed: true,
 				MarkdownDescription: "Database of the state table. Default: the provider's at the time of creation; a later change there does not move the entry. " +
-					"Changing it here only follows a row that was moved already: the apply fails unless the new address holds the same version.",
+					"Changing it here only follows a row that was moved, and the apply fails unless the new address holds the same version. That is so where this configuration renames the table, in the same apply. " +
+					"After a rename by hand, a refresh no longer finds the entry and forgets it: plan with `-refresh=false`, or import it from the new address.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators:    []validator.String{nameValidator{}},
 			},

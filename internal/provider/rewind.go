@@ -92,6 +92,12 @@ func (r rewind) addDestroy(diags *diag.Diagnostics) {
 		effect, lines(lost), advice)
 }
 
+// addTainted refuses the destroy of what is tainted: no plan could say what its replacement sets back.
+func addTainted(diags *diag.Diagnostics, summary string) {
+	diags.AddError(summary, "Terraform plans to replace what is tainted as if nothing were there, so that no plan could say what it sets back. Nothing was deleted. "+
+		`To keep what is stored, run "terraform untaint" with the address of this resource. To replace it on purpose, do that too, and then set on_rewind = "allow" and plan with -replace.`)
+}
+
 // documents returns what there is to compare. What cannot be read is not compared, nor what is not known yet: that is in
 // the apply, where Terraform plans once more.
 func (r rewind) documents() (stored, planned bookmark.Document, ok bool) {

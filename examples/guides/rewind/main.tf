@@ -52,8 +52,9 @@ resource "clickhousestate_entry" "pipeline" {
   state_id        = var.state_id
   deletion_policy = "retain"
 
-  completed_state = var.since == null ? data.clickhousestate_entry.stored.completed_state : jsonencode(local.rewound)
+  # Left out, what is stored is the pipeline's, also what a run stores while Terraform works.
+  completed_state = var.since == null ? null : jsonencode(local.rewound)
 
   # What a broken-off run has left would be merged over it.
-  partial_state = var.since == null ? data.clickhousestate_entry.stored.partial_state : jsonencode({})
+  partial_state = var.since == null ? null : jsonencode({})
 }
