@@ -124,13 +124,16 @@ func (r *entriesResource) Update(ctx context.Context, req resource.UpdateRequest
 	if err != nil {
 		// What is written is in the state, in its form; the next plan shows what is missing.
 		addError(&resp.Diagnostics, onApply("update", len(edits), plan.place(), store), err)
-		if state.place() == plan.place() {
-			left, changed := prior.apply(edits, applied)
-			resp.Diagnostics.Append(state.take(left, changed)...)
-			known.keep(left)
-			known.save(ctx, resp.Private, &resp.Diagnostics)
-			resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+		var declared declarations
+		if state.writePolicy() == policySeed {
+			declared = all
 		}
+		left, changed := prior.apply(edits, applied, declared)
+		state.Database, state.Table, state.ID = plan.Database, plan.Table, plan.ID // the rows are there
+		resp.Diagnostics.Append(state.take(left, changed)...)
+		known.keep(left)
+		known.save(ctx, resp.Private, &resp.Diagnostics)
+		resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 		return
 	}
 	known.keep(all)
@@ -174,7 +177,7 @@ func (r *entriesResource) Delete(ctx context.Context, req resource.DeleteRequest
 	addError(&resp.Diagnostics, onApply("delete", len(edits), state.place(), store), err)
 	// Without what is deleted; and with what is stored now, since Terraform 1.11 plans the destroy of a resource whose
 	// configuration is gone from the state as it was before the refresh: the next plan would start from the same versions.
-	left, changed := prior.apply(edits, applied)
+	left, changed := prior.apply(edits, applied, nil)
 	resp.Diagnostics.Append(state.take(left, changed)...)
 	known.keep(left)
 	if fresh, err := state.refresh(ctx, store, "", &resp.Diagnostics); err == nil {

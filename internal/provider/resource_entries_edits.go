@@ -61,8 +61,9 @@ func union(a, b declarations) declarations {
 	return all
 }
 
-// apply returns the entries of a state after edits, as far as those were applied, and which of them changed.
-func (d declarations) apply(edits []statestore.Edit, applied map[string]statestore.Written) (declarations, map[string]bool) {
+// apply returns the entries of a state after edits, as far as those were applied, and which of them changed. The entries
+// of a seed are what was declared, whatever is stored; declared is nil for others.
+func (d declarations) apply(edits []statestore.Edit, applied map[string]statestore.Written, declared declarations) (declarations, map[string]bool) {
 	next, changed := maps.Clone(d), map[string]bool{}
 	for _, edit := range edits {
 		written, ok := applied[edit.StateID]
@@ -71,7 +72,11 @@ func (d declarations) apply(edits []statestore.Edit, applied map[string]statesto
 		case edit.Verb == statestore.EditDelete:
 			delete(next, edit.StateID)
 		default:
-			next[edit.StateID], changed[edit.StateID] = storedEntry(written.Entry), true
+			entry, seed := declared[edit.StateID]
+			if !seed {
+				entry = storedEntry(written.Entry)
+			}
+			next[edit.StateID], changed[edit.StateID] = entry, true
 		}
 	}
 	return next, changed
