@@ -241,7 +241,7 @@ func TestEntries_example(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t, protocolHTTP)
 	s.newTable(t)
-	w := s.exampleWorkspace(t, "resources/clickhousestate_entries")
+	w := s.exampleWorkspace(t, "resources/clickhousestate_entries/*.tf")
 	if err := os.Remove(filepath.Join(w.Dir, "import-by-string-id.tf")); err != nil {
 		t.Fatal(err)
 	}
