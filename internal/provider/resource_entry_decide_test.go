@@ -71,16 +71,23 @@ func (s scenario) decide(t *testing.T, w *acctest.Workspace, about func(decision
 	actions := plannedActions(t, w)
 	for _, d := range want {
 		if d.row == rowMoved {
-			s.meltano(t, d.key(), theirs, nil)
+			s.meltano(t, d.key(), theirs, left)
 		}
 	}
+	before := s.live(t)
 	applied, code := w.Run(t, "apply", "-json", "tfplan")
 	if code != 1 {
 		t.Errorf("apply ended with %d, want 1 for the decisions that fail:\n%s", code, applied)
 	}
 	said, live := diagnosed(t, planned+applied), s.live(t)
 	for _, d := range want {
-		d.check(t, actions[d.address()], said, live)
+		d.check(t, actions[d.address()], said, before, live)
+		if s.layout == statestore.LayoutVersioned {
+			tombstones := s.count(t, fmt.Sprintf("state WHERE is_deleted = 1 AND state_id = '%s'", d.key()))
+			if want := d.row == rowTombstone || d.action == "delete" && !d.fails; (tombstones == 1) != want && d.stored == gone || tombstones > 1 {
+				t.Errorf("%s: %d tombstones, want one: %t", d.key(), tombstones, want)
+			}
+		}
 	}
 	if len(actions) > len(want) {
 		t.Errorf("%d resources are planned, want no more than %d", len(actions), len(want))
@@ -99,14 +106,26 @@ func (s scenario) prepare(t *testing.T, d decision) {
 	case row == rowTombstone:
 		s.insert(t, "(state_id, is_deleted)", d.key(), uint8(1))
 	case row == rowLiveEqual:
-		s.meltano(t, d.key(), rewrote, nil)
+		s.meltano(t, d.key(), rewrote, d.partial())
 	case row == rowLiveDifferent:
-		s.meltano(t, d.key(), theirs, nil)
+		s.meltano(t, d.key(), theirs, d.partial())
 	}
 }
 
-// check compares what was planned, said and stored with the decision.
-func (d decision) check(t *testing.T, action string, said map[string]string, live map[string]row) {
+// left is what a broken-off run has left. No decision declares it, so none may touch it.
+const left = `{"singer_state": {"bookmarks": {"pulls": {"since": 1}}}}`
+
+// partial is what is stored of it. A create takes over only what is as declared.
+func (d decision) partial() any {
+	if d.op == opCreate && d.row == rowLiveEqual {
+		return nil
+	}
+	return left
+}
+
+// check compares what was planned, said and stored with the decision: both payloads, and the version, which changes where a
+// row is written, and only there.
+func (d decision) check(t *testing.T, action string, said map[string]string, before, live map[string]row) {
 	t.Helper()
 	if action != d.action {
 		t.Errorf("%s: planned as %q, want %q", d.key(), action, d.action)
@@ -117,6 +136,20 @@ func (d decision) check(t *testing.T, action string, said map[string]string, liv
 	}
 	if stored != d.stored {
 		t.Errorf("%s: stored is %s, want %s", d.key(), stored, d.stored)
+	}
+	partial := "NULL"
+	if was, ok := before[d.key()]; ok {
+		partial = text(was.partial)
+		written := d.stored == declared || d.stored == again
+		if now, ok := live[d.key()]; ok && (now.version != was.version) != written {
+			t.Errorf("%s: version %d became %d, want it written: %t", d.key(), was.version, now.version, written)
+		}
+		if want, ok := d.partial().(string); ok && partial != want {
+			t.Errorf("%s: %s was left, want %s: the test proves nothing", d.key(), partial, want)
+		}
+	}
+	if found, ok := live[d.key()]; ok && text(found.partial) != partial {
+		t.Errorf("%s: the partial state is %s, want %s", d.key(), text(found.partial), partial)
 	}
 	diagnostics := said[d.key()]
 	if !strings.Contains(diagnostics, d.says) || d.says == "" && diagnostics != "" {

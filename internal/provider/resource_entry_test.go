@@ -1,8 +1,11 @@
 package provider
 
 import (
+	"context"
 	"fmt"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +101,7 @@ func TestEntry(t *testing.T) {
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 					plancheck.ExpectResourceAction(entryE, plancheck.ResourceActionUpdate),
 					plancheck.ExpectKnownValue(entryE, tfjsonpath.New("partial_state"), knownvalue.StringExact(`{"singer_state": {"b": 2}}`)),
+					onlyChanges{"completed_state", "merged_state", "updated_at", "version"},
 				}},
 				ConfigStateChecks: []statecheck.StateCheck{
 					statecheck.ExpectKnownValue(entryE, tfjsonpath.New("partial_state"), knownvalue.StringExact(`{"singer_state": {"b": 2}}`)),
@@ -133,4 +137,29 @@ func TestEntry(t *testing.T) {
 			resource.TestStep{Config: s.config(entry(issues("T2")))},
 		)
 	})
+}
+
+// onlyChanges fails unless the plan changes exactly these attributes of the entry, or makes them unknown.
+type onlyChanges []string
+
+func (want onlyChanges) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
+	for _, change := range req.Plan.ResourceChanges {
+		if change.Address != entryE {
+			continue
+		}
+		before, _ := change.Change.Before.(map[string]any)
+		after, _ := change.Change.After.(map[string]any)
+		unknown, _ := change.Change.AfterUnknown.(map[string]any)
+		var got []string
+		for name := range before {
+			if unknown[name] == true || !reflect.DeepEqual(before[name], after[name]) {
+				got = append(got, name)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			resp.Error = fmt.Errorf("the plan changes %q, want %q", got, want)
+		}
+		return
+	}
+	resp.Error = fmt.Errorf("%s is not in the plan", entryE)
 }

@@ -30,33 +30,37 @@ func TestEntry_validate(t *testing.T) {
 		"not known yet":    {`jsonencode({ singer_state = { a = terraform_data.d.id } })`, ""},
 		"not known at all": {`terraform_data.d.id`, ""},
 	} {
-		w.Configure(t, "resource \"terraform_data\" \"d\" {}\nresource \"clickhousestate_entry\" \"e\" {\n  state_id        = \"dev:x\"\n  completed_state = "+tc.payload+"\n}\n")
-		output, _ := w.Run(t, "validate", "-json")
-		var validated struct {
-			Diagnostics []struct {
-				diagnostic
-				Range struct{ Start struct{ Line int } }
+		for _, attribute := range []string{"completed_state", "partial_state"} {
+			name, tc := name+", "+attribute, tc
+			tc.want = strings.Replace(tc.want, "completed_state", attribute, 1)
+			w.Configure(t, "resource \"terraform_data\" \"d\" {}\nresource \"clickhousestate_entry\" \"e\" {\n  state_id = \"dev:x\"\n  "+attribute+" = "+tc.payload+"\n}\n")
+			output, _ := w.Run(t, "validate", "-json")
+			var validated struct {
+				Diagnostics []struct {
+					diagnostic
+					Range struct{ Start struct{ Line int } }
+				}
 			}
-		}
-		_, document, _ := strings.Cut(output, "{")
-		if err := json.Unmarshal([]byte("{"+document), &validated); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, output)
-		}
-		got, line := "", 0
-		for _, d := range validated.Diagnostics {
-			if !strings.Contains(d.Summary, "development overrides") {
-				got, line = got+d.String(), d.Range.Start.Line
+			_, document, _ := strings.Cut(output, "{")
+			if err := json.Unmarshal([]byte("{"+document), &validated); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, output)
 			}
-		}
-		begin, detail, _ := strings.Cut(tc.want, "*")
-		if !strings.HasPrefix(got, begin) || !strings.Contains(got, detail) || tc.want == "" && got != "" {
-			t.Errorf("%s: got %q, want %q", name, got, tc.want)
-		}
-		if tc.want != "" && line != attributeLine {
-			t.Errorf("%s: it points at line %d, want %d: the attribute", name, line, attributeLine)
-		}
-		if strings.Contains(got, "hunter2") {
-			t.Errorf("%s: the payload is in %q", name, got)
+			got, line := "", 0
+			for _, d := range validated.Diagnostics {
+				if !strings.Contains(d.Summary, "development overrides") {
+					got, line = got+d.String(), d.Range.Start.Line
+				}
+			}
+			begin, detail, _ := strings.Cut(tc.want, "*")
+			if !strings.HasPrefix(got, begin) || !strings.Contains(got, detail) || tc.want == "" && got != "" {
+				t.Errorf("%s: got %q, want %q", name, got, tc.want)
+			}
+			if tc.want != "" && line != attributeLine {
+				t.Errorf("%s: it points at line %d, want %d: the attribute", name, line, attributeLine)
+			}
+			if strings.Contains(got, "hunter2") {
+				t.Errorf("%s: the payload is in %q", name, got)
+			}
 		}
 	}
 }
