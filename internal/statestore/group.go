@@ -268,13 +268,20 @@ func (s *Store) readMembers(at lane, members []*member) ([]outcome, error) {
 	for i, m := range members {
 		ids[i] = m.id
 	}
-	entries, err := query(ctx, s, statement("entry.read", table.state.Live(ids)), scanEntry)
+	found := make(map[string]Entry, len(ids))
+	read := func() error {
+		entries, err := query(ctx, s, statement("entry.read", table.state.Live(ids)), scanEntry)
+		for _, e := range entries {
+			found[e.StateID] = e
+		}
+		return err
+	}
+	err = read()
+	if err == nil && len(found) < len(ids) && table.table.Engine.Replicated() {
+		err = read() // A replica that lags behind must not make Terraform forget what it does not show yet.
+	}
 	if err != nil {
 		return nil, s.tableGone(ctx, at.table, err)
-	}
-	found := make(map[string]Entry, len(entries))
-	for _, e := range entries {
-		found[e.StateID] = e
 	}
 	outcomes := make([]outcome, len(members))
 	for i, m := range members {

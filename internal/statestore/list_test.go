@@ -209,3 +209,13 @@ func TestListUpdated(t *testing.T) {
 		}
 	})
 }
+
+// TestListStatements: listing is one statement, however many entries there are.
+func TestListStatements(t *testing.T) {
+	c := newCrowd(t, acctest.Server(t), acctest.Database(t), chconn.Native, statestore.LockOptions{})
+	c.log.stop("none")
+	found, err := c.store.List(t.Context(), c.at.Database, c.at.Table, statestore.Filter{Pattern: "dev:*"})
+	if sent := c.log.since(); err != nil || len(found) != crowdSize || len(sent) != 1 {
+		t.Errorf("%d entries, %v, by %v", len(found), err, sent)
+	}
+}
