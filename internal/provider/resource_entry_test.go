@@ -97,7 +97,7 @@ func TestEntry(t *testing.T) {
 				PreConfig: func() {
 					s.meltano(t, entryID, `{"singer_state": {"bookmarks": {"issues": {"replication_key_value": "T5"}}}}`, `{"singer_state": {"b": 2}}`)
 				},
-				Config: s.config(entry(issues("T0"))),
+				Config: s.config(entry(issues("T0"), `  timeouts = { update = "1m" }`)),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 					plancheck.ExpectResourceAction(entryE, plancheck.ResourceActionUpdate),
 					plancheck.ExpectKnownValue(entryE, tfjsonpath.New("partial_state"), knownvalue.StringExact(`{"singer_state": {"b": 2}}`)),
