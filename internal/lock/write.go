@@ -53,9 +53,10 @@ const settleTimeout = 10 * time.Second
 // the lock was held throughout.
 //
 // A rival's claim that has turned up is waited out, as in acquiring, and the same write is sent again; so it is if
-// the table has too many parts. What became of an INSERT that was not answered, or that failed on the server, is settled by reading back. It
-// returns a *LostError or ErrMoved if nothing was written for that reason, a *BusyError if a rival did not go,
-// an *UncertainError if nobody can say what is stored, or else what the server answered: then nothing is.
+// the table has too many parts. What became of an INSERT that was not answered, or that failed on the server, is
+// settled by reading back. It returns a *LostError or ErrMoved if nothing was written for that reason, a *BusyError
+// if a rival did not go, an *UncertainError if nobody can say what is stored, or else what the server answered: then
+// nothing is.
 func (h *Held) Write(ctx context.Context, w Write) error {
 	c := h.claim
 	start := time.Now()
@@ -211,6 +212,7 @@ type verdict struct {
 	rows uint64
 }
 
+// stored: all is there as it was written; nothing: none of it is; claimsLost: a claim of ours is missing or too old.
 func (v verdict) stored() bool     { return v.written == v.rows && v.newer == 0 }
 func (v verdict) nothing() bool    { return v.written == 0 && v.newer == 0 }
 func (v verdict) claimsLost() bool { return v.claimed != v.rows }

@@ -54,12 +54,12 @@ func (a *breakLockAction) Schema(_ context.Context, _ action.SchemaRequest, resp
 			},
 			"database": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Database of the state table. Default: the provider's.",
+				MarkdownDescription: databaseDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 			"table": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Name of the state table. Default: the provider's.",
+				MarkdownDescription: tableDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 		},

@@ -58,12 +58,12 @@ func (a *clearAction) Schema(_ context.Context, _ action.SchemaRequest, resp *ac
 			},
 			"database": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Database of the state table. Default: the provider's.",
+				MarkdownDescription: databaseDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 			"table": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Name of the state table. Default: the provider's.",
+				MarkdownDescription: tableDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 		},

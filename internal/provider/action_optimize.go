@@ -46,7 +46,7 @@ func (a *optimizeAction) Schema(_ context.Context, _ action.SchemaRequest, resp 
 		Attributes: map[string]schema.Attribute{
 			"database": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Database of the state table. Default: the provider's.",
+				MarkdownDescription: databaseDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 			"name": schema.StringAttribute{

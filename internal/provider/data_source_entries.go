@@ -70,13 +70,13 @@ func (d *entriesDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 			"database": schema.StringAttribute{
 				Optional:            true,
 				Computed:            true,
-				MarkdownDescription: "Database of the state table. Default: the provider's.",
+				MarkdownDescription: databaseDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 			"table": schema.StringAttribute{
 				Optional:            true,
 				Computed:            true,
-				MarkdownDescription: "Name of the state table. Default: the provider's.",
+				MarkdownDescription: tableDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 

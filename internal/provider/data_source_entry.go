@@ -54,13 +54,13 @@ func (d *entryDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 	attributes["database"] = schema.StringAttribute{
 		Optional:            true,
 		Computed:            true,
-		MarkdownDescription: "Database of the state table. Default: the provider's.",
+		MarkdownDescription: databaseDescription,
 		Validators:          []validator.String{nameValidator{}},
 	}
 	attributes["table"] = schema.StringAttribute{
 		Optional:            true,
 		Computed:            true,
-		MarkdownDescription: "Name of the state table. Default: the provider's.",
+		MarkdownDescription: tableDescription,
 		Validators:          []validator.String{nameValidator{}},
 	}
 	resp.Schema = schema.Schema{

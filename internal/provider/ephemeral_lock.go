@@ -73,13 +73,13 @@ func (r *lockEphemeralResource) Schema(_ context.Context, _ ephemeral.SchemaRequ
 			"database": schema.StringAttribute{
 				Optional:            true,
 				Computed:            true,
-				MarkdownDescription: "Database of the state table. Default: the provider's.",
+				MarkdownDescription: databaseDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 			"table": schema.StringAttribute{
 				Optional:            true,
 				Computed:            true,
-				MarkdownDescription: "Name of the state table. Default: the provider's.",
+				MarkdownDescription: tableDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 			"timeout": schema.StringAttribute{

@@ -34,6 +34,13 @@ func (i *instance) open(diags *diag.Diagnostics) *statestore.Store {
 	return i.store
 }
 
+// databaseDescription and tableDescription are of the attributes that openAt fills in. The framework gives each kind of
+// schema its own types, so the attributes themselves stand in each.
+const (
+	databaseDescription = "Database of the state table. Default: the provider's."
+	tableDescription    = "Name of the state table. Default: the provider's."
+)
+
 // openAt returns the store, and fills in the names of database and table that were left out. While one of them is not
 // known, it reports an error and returns nil.
 func (i *instance) openAt(database, table *types.String, diags *diag.Diagnostics) *statestore.Store {

@@ -49,12 +49,12 @@ func (l *entryListResource) ListResourceConfigSchema(_ context.Context, _ list.L
 			},
 			"database": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Database of the state table. Default: the provider's.",
+				MarkdownDescription: databaseDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 			"table": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Name of the state table. Default: the provider's.",
+				MarkdownDescription: tableDescription,
 				Validators:          []validator.String{nameValidator{}},
 			},
 		},

@@ -32,8 +32,8 @@ type entryResource struct {
 	configured
 }
 
-// Create writes an entry that is not live yet; a seed leaves a live one as it is. With an error it leaves no state: that would taint the resource, and
-// the next apply would destroy what is stored.
+// Create writes an entry that is not live yet; a seed leaves a live one as it is. With an error it leaves no state: that
+// would taint the resource, and the next apply would destroy what is stored.
 func (r *entryResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan entryResourceModel
 	resp.Diagnostics.Append(plan.fromRaw(ctx, req.Plan.Raw)...)

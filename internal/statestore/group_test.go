@@ -145,6 +145,16 @@ func (c *crowd) update(t *testing.T, i int, value string) func(ctx context.Conte
 	}
 }
 
+// updates makes a call for each of the ten, to the value changed.
+func (c *crowd) updates(t *testing.T) []func(ctx context.Context) error {
+	t.Helper()
+	all := make([]func(context.Context) error, crowdSize)
+	for i := range all {
+		all[i] = c.update(t, i, changed)
+	}
+	return all
+}
+
 // stored is the completed state of entry i.
 func (c *crowd) stored(t *testing.T, i int) string {
 	t.Helper()
@@ -206,10 +216,7 @@ func TestGroupBusy(t *testing.T) {
 		}
 	}
 	exec("INSERT INTO %s (state_id, lock_id) VALUES ('dev:3', '11111111-1111-4111-8111-111111111111')")
-	updates := make([]func(context.Context) error, crowdSize)
-	for i := range updates {
-		updates[i] = c.update(t, i, changed)
-	}
+	updates := c.updates(t)
 	others := make(chan error, crowdSize)
 	wait := c.start(t, func(i int) error {
 		err := updates[i](t.Context())
@@ -243,10 +250,7 @@ func TestGroupBusyTimesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	updates := make([]func(context.Context) error, crowdSize)
-	for i := range updates {
-		updates[i] = c.update(t, i, changed)
-	}
+	updates := c.updates(t)
 	for i, err := range c.run(t, func(i int) error { return updates[i](t.Context()) }) {
 		var busy *statestore.BusyError
 		switch {
@@ -262,10 +266,7 @@ func TestGroupBusyTimesOut(t *testing.T) {
 func TestGroupMoved(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
 		c := newCrowd(t, acctest.Server(t), acctest.Database(t), protocol, statestore.LockOptions{})
-		updates := make([]func(context.Context) error, crowdSize)
-		for i := range updates {
-			updates[i] = c.update(t, i, changed)
-		}
+		updates := c.updates(t)
 		for _, text := range []string{
 			`INSERT INTO %s (state_id, completed_state) VALUES ('dev:4', '{"singer_state": {"theirs": 1}}')`,
 			`DELETE FROM %s WHERE state_id = 'dev:5'`,
@@ -302,10 +303,7 @@ func TestGroupFuture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	updates := make([]func(context.Context) error, crowdSize)
-	for i := range updates {
-		updates[i] = c.update(t, i, changed)
-	}
+	updates := c.updates(t)
 	for i, err := range c.run(t, func(i int) error { return updates[i](t.Context()) }) {
 		entry, readErr := c.store.Read(t.Context(), c.entry(i))
 		ahead := time.Until(time.UnixMicro(int64(entry.Version))) > 50*time.Minute
@@ -363,10 +361,7 @@ func TestGroupSameEntry(t *testing.T) {
 // TestGroupCancelled: a caller that gives up before its entry was decided on leaves, and nothing is written for it.
 func TestGroupCancelled(t *testing.T) {
 	c := newCrowd(t, acctest.Server(t), acctest.Database(t), chconn.Native, statestore.LockOptions{})
-	updates := make([]func(context.Context) error, crowdSize)
-	for i := range updates {
-		updates[i] = c.update(t, i, changed)
-	}
+	updates := c.updates(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("interrupted")
 	left := make(chan error, 1)
@@ -396,10 +391,7 @@ func TestGroupCancelled(t *testing.T) {
 // TestGroupCancelledLate: a caller that gives up after its entry was decided on learns what was written.
 func TestGroupCancelledLate(t *testing.T) {
 	c := newCrowd(t, acctest.Server(t), acctest.Database(t), chconn.Native, statestore.LockOptions{})
-	updates := make([]func(context.Context) error, crowdSize)
-	for i := range updates {
-		updates[i] = c.update(t, i, changed)
-	}
+	updates := c.updates(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := c.start(t, func(i int) error {
 		if i == 6 {
@@ -427,10 +419,7 @@ func TestGroupKilledServer(t *testing.T) {
 			t.Parallel()
 			server := acctest.PrivateServer(t, embedded.Options{Dir: t.TempDir()})
 			c := newCrowd(t, acctest.EndpointOf(server), "meltano", chconn.Native, statestore.LockOptions{Timeout: 2 * time.Second})
-			updates := make([]func(context.Context) error, crowdSize)
-			for i := range updates {
-				updates[i] = c.update(t, i, changed)
-			}
+			updates := c.updates(t)
 			wait := c.start(t, func(i int) error { return updates[i](t.Context()) })
 			first := c.log.goOn
 			c.log.stop(operation)
