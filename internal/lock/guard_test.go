@@ -72,21 +72,24 @@ func TestOldClaimWritesNothing(t *testing.T) {
 // TestLateRenewal: a renewal that reaches the server after the lease has ended does not bring the claim back.
 func TestLateRenewal(t *testing.T) {
 	everywhere(t, func(t *testing.T, f fixture, db *spy) {
-		var once sync.Once
-		late := make(chan struct{})
+		var late, read sync.Once
+		isLate := false
+		answered := make(chan struct{})
 		db.onStatement(func(operation string) {
-			if operation != "lock.renew" {
-				return
+			switch {
+			case operation == "lock.renew":
+				late.Do(func() {
+					for f.count(t, "SELECT count() FROM "+f.lock.String()+" WHERE locked_at >= now() - 12") > 0 {
+						time.Sleep(50 * time.Millisecond)
+					}
+					isLate = true
+				})
+			case operation == "lock.read" && isLate: // the renewer's, which looks what became of it
+				read.Do(func() { close(answered) })
 			}
-			once.Do(func() {
-				defer close(late)
-				for f.count(t, "SELECT count() FROM "+f.lock.String()+" WHERE locked_at >= now() - 12") > 0 {
-					time.Sleep(50 * time.Millisecond)
-				}
-			})
 		})
 		err := locker(t, db, f.short()).Do(t.Context(), f.lock, []string{"x"}, func(ctx context.Context, held *lock.Held) error {
-			<-late
+			<-answered
 			<-ctx.Done()
 			if n := f.count(t, "SELECT count() FROM "+f.lock.String()+" WHERE locked_at >= now() - 12"); n != 0 {
 				t.Error("the late renewal brought the claim back")
