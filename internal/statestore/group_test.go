@@ -65,6 +65,16 @@ func (l *statements) since() []string {
 	return append([]string(nil), l.all...)
 }
 
+// count is how many statements of an operation there were since stop.
+func (l *statements) count(operation string) (n int) {
+	for _, sent := range l.since() {
+		if sent == operation {
+			n++
+		}
+	}
+	return n
+}
+
 // A crowd is ten calls on entries of one table that are in flight together.
 type crowd struct {
 	log   *statements
@@ -231,6 +241,9 @@ func TestGroupBusy(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if n := c.log.count("entry.update.write"); n != 1 {
+		t.Errorf("%d INSERTs for the nine others, which go on together", n)
+	}
 	if got := c.stored(t, 3); got == changed {
 		t.Error("the entry was written although another client holds its lock")
 	}
@@ -355,6 +368,9 @@ func TestGroupSameEntry(t *testing.T) {
 	}
 	if exist != crowdSize-1 {
 		t.Errorf("%d of %d creates found the entry", exist, crowdSize)
+	}
+	if n := c.log.count("entry.create.write"); n != 2 {
+		t.Errorf("%d INSERTs, want that of the first and one more: a group has an entry once", n)
 	}
 }
 
