@@ -6,11 +6,15 @@ import (
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/chsql"
 )
 
-// Waiting counts the writes that wait for a group of the table to end.
-func (s *Store) Waiting(at Address) int {
-	s.writes.mu.Lock()
-	defer s.writes.mu.Unlock()
-	return len(s.writes.waiting[lane{table: at.table()}])
+// Waiting counts the writes that wait for a group of the table to end, and WaitingReads the reads.
+func (s *Store) Waiting(at Address) int { return s.writes.count(at) }
+
+func (s *Store) WaitingReads(at Address) int { return s.reads.count(at) }
+
+func (g *grouper) count(at Address) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting[lane{table: at.table()}])
 }
 
 // AtStep has a function called at each step of an upgrade; its error ends the upgrade there, as a crash would.

@@ -18,8 +18,8 @@ import (
 //
 // Nobody waits for company. A call that finds its lane idle sets out at once, alone; those that come meanwhile wait,
 // and set out together as soon as it is done. Each keeps its own decision and its own outcome: an entry that moved or
-// exists already refuses for itself. What fails for all of them, such as a lock that another client holds on one, is
-// tried again for each alone, so that no entry fails for its neighbour.
+// exists already refuses for itself. One that another client has locked waits alone. What fails for all, and might be
+// the fault of one, is tried again for each alone, so that no entry fails for its neighbour.
 //
 // A call that is cancelled leaves, until its entry has been decided on; from then on it waits for the outcome, since
 // its caller must know what was written. The statements are cancelled when the last caller is.
@@ -155,8 +155,8 @@ func (s *Store) writeGroup(at lane, members []*member) {
 			if i := culprit(busy, members); i >= 0 {
 				alone, rest = members[i:i+1], slices.Delete(slices.Clone(members), i, i+1)
 			}
-		case len(members) == 1, errors.As(err, new(*lock.WithdrawError)), tooManyParts(err):
-			deliver(members, slices.Repeat([]outcome{{err: err}}, len(members)))
+		case len(members) == 1, aboutAll(err):
+			deliverError(members, err)
 			return
 		}
 		for _, m := range alone {
@@ -174,19 +174,24 @@ func culprit(busy *BusyError, members []*member) int {
 	return slices.IndexFunc(members, func(m *member) bool { return m.id == busy.StateID })
 }
 
-// tooManyParts tells an error of a table that takes no more parts, after it was tried again for a while.
-func tooManyParts(err error) bool {
+// aboutAll tells errors that each member would meet alone as well: of the connection, the table, or our own claims.
+func aboutAll(err error) bool {
 	var server *ServerError
-	return errors.As(err, &server) && server.Code == chconn.CodeTooManyParts
+	if errors.As(err, &server) && server.Code == chconn.CodeTooManyParts {
+		return true // after it was tried again for a while
+	}
+	return errors.As(err, new(*ConnectError)) || errors.As(err, new(*NoTableError)) || errors.As(err, new(*lock.WithdrawError))
 }
 
 // writeAlone writes one entry, and waits for its lock.
 func (s *Store) writeAlone(at lane, m *member) {
-	outcomes, err := s.writeMembers(at, []*member{m}, each)
+	members := []*member{m}
+	outcomes, err := s.writeMembers(at, members, each)
 	if err != nil {
-		outcomes = []outcome{{err: err}}
+		deliverError(members, err)
+		return
 	}
-	deliver([]*member{m}, outcomes)
+	deliver(members, outcomes)
 }
 
 // writeMembers writes a group once.
@@ -230,6 +235,10 @@ func shared(members []*member) (ctx context.Context, done func()) {
 	}
 }
 
+func deliverError(members []*member, err error) {
+	deliver(members, slices.Repeat([]outcome{{err: err}}, len(members)))
+}
+
 func deliver(members []*member, outcomes []outcome) {
 	for i, m := range members {
 		m.done <- outcomes[i]
@@ -248,8 +257,8 @@ func (s *Store) readGroup(at lane, members []*member) {
 	switch {
 	case err == nil:
 		deliver(members, outcomes)
-	case len(members) == 1:
-		deliver(members, []outcome{{err: err}})
+	case len(members) == 1, aboutAll(err):
+		deliverError(members, err)
 	default:
 		for _, m := range members {
 			go s.readGroup(at, []*member{m})

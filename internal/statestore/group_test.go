@@ -349,6 +349,37 @@ func TestGroupTooManyParts(t *testing.T) {
 	}
 }
 
+// TestGroupWithoutTable: that a table is gone is true for all, and found out once.
+func TestGroupWithoutTable(t *testing.T) {
+	c := newCrowd(t, acctest.Server(t), acctest.Database(t), chconn.Native, statestore.LockOptions{})
+	c.log.stop("entry.read")
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		if _, err := c.store.Read(t.Context(), c.entry(0)); err != nil {
+			t.Error(err)
+		}
+	})
+	<-c.log.stopped
+	errs := make([]error, crowdSize)
+	for i := range errs {
+		calls.Go(func() { _, errs[i] = c.store.Read(t.Context(), c.entry(i)) })
+	}
+	eventually(t, func() bool { return c.store.WaitingReads(c.at) == crowdSize })
+	if err := acctest.Conn(t).Exec(t.Context(), "DROP TABLE "+c.at.Database+".state SYNC"); err != nil {
+		t.Fatal(err)
+	}
+	close(c.log.goOn)
+	calls.Wait()
+	for i, err := range errs {
+		if !errors.As(err, new(*statestore.NoTableError)) || !errors.Is(err, statestore.ErrNotFound) {
+			t.Errorf("entry %d: %v", i, err)
+		}
+	}
+	if n := c.log.count("entry.read"); n != 2 {
+		t.Errorf("%d reads, want that of the first and one more", n)
+	}
+}
+
 // TestGroupSameEntry: of two creates of one entry in flight, the second finds that it exists.
 func TestGroupSameEntry(t *testing.T) {
 	c := newCrowd(t, acctest.Server(t), acctest.Database(t), chconn.Native, statestore.LockOptions{})
