@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -174,6 +175,55 @@ func upgradeOnce(t *testing.T, protocol chconn.Protocol, crashes [2]string) {
 		t.Errorf("%d other claims are left", n)
 	}
 	checkUpgraded(t, s, database, runs.last, others.last)
+}
+
+// TestUpgradeBetween: what pipelines change between the copy and the exchange, and what arrives in the old table after it.
+func TestUpgradeBetween(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
+		ctx, conn, database := t.Context(), acctest.Conn(t), acctest.Database(t)
+		peer := meltano.New(acctest.Conn(t), meltano.Options{Database: database, Table: "state"})
+		if err := peer.CreateTables(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"deleted", "moved", "late", "untouched"} {
+			if err := peer.Set(ctx, id, counter(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := open(t, protocol)
+		s.AtStep(func(step string) error {
+			switch step {
+			case "copied":
+				return errors.Join(peer.Delete(ctx, "deleted"), peer.Set(ctx, "moved", counter(2)))
+			case "exchanged": // INSERTs that were on their way
+				return conn.Exec(ctx, "INSERT INTO "+database+`.state_upgrade (state_id, completed_state) VALUES
+					('late', '{"singer_state": {"n": 2}}'), ('new', '{"singer_state": {"n": 2}}')`)
+			}
+			return nil
+		})
+		now, err := s.Table(ctx, statestore.TableIdentity{Database: database, Name: "state"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.AlterTable(ctx, now.TableIdentity, statestore.TableChange{Layout: statestore.LayoutVersioned, LockLayout: statestore.LayoutStrict}); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := s.List(ctx, database, "state", statestore.Filter{Pattern: "*"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, e := range entries {
+			got[e.StateID] = *e.Completed
+		}
+		want := map[string]string{
+			"moved": `{"singer_state": {"n": 2}}`, "late": `{"singer_state": {"n": 2}}`, "new": `{"singer_state": {"n": 2}}`,
+			"untouched": `{"singer_state": {"n": 1}}`,
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
 }
 
 // checkUpgraded checks every entry: what pipelines have stored, and what nobody has touched.
