@@ -67,7 +67,7 @@ const keepAdvice = `To keep what is stored and only forget it, first apply write
 
 // replaceAdvice tells how to do without a replacement.
 const replaceAdvice = `This is an error, since Terraform shows no warnings of what takes the place of a resource that it replaces. ` +
-	`To keep what is stored, do not replace it, for -replace or replace_triggered_by, but change it in place. To set it back on purpose, do that too, or set on_rewind = "allow".`
+	`To keep what is stored, take back the -replace or replace_triggered_by, and change it in place. To set it back on purpose, set on_rewind = "allow".`
 
 // addDestroy says what a destroy would take.
 func (r rewind) addDestroy(diags *diag.Diagnostics) {
