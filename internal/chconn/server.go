@@ -27,6 +27,7 @@ type Server struct {
 type setting struct {
 	value string
 	fixed bool // the user may not change it
+	bound bool // the user may not give it any value
 }
 
 // Setting returns the value of a setting when the client first connected, and whether the server knows it.
@@ -57,6 +58,10 @@ var quorum = map[string]string{
 	"select_sequential_consistency": "1",
 }
 
+// preferences are settings that make a statement cheaper, no more: it goes without them where the user may not set them as
+// one likes.
+var preferences = map[string]bool{"max_threads": true, "optimize_move_to_prewhere": true}
+
 // settingsFor returns the settings to send with a statement. What has the wanted value already is not sent, since a user with
 // readonly = 1 may not even repeat it on old servers; what the server does not know, it would refuse.
 func (s Server) settingsFor(wanted map[string]string, comment string) clickhouse.Settings {
@@ -69,9 +74,10 @@ func (s Server) settingsFor(wanted map[string]string, comment string) clickhouse
 	if current, known := s.settings["log_comment"]; known && !current.fixed {
 		settings["log_comment"] = comment
 	}
-	// What the statement asks for goes out even if the user may not change it: the server's error names the setting.
+	// What the statement relies on goes out even if the user may not change it: the server's error names the setting.
 	for name, value := range wanted {
-		if current, known := s.settings[name]; known && current.value != value {
+		current, known := s.settings[name]
+		if known && current.value != value && !(preferences[name] && (current.fixed || current.bound)) {
 			settings[name] = value
 		} else {
 			delete(settings, name)
@@ -126,14 +132,14 @@ func (c *Client) meet(ctx context.Context) (*Server, error) {
 	// In one row, so that no limit of the user's profile cuts the list short.
 	ask := request{
 		Statement: Statement{Operation: "server.settings"},
-		text:      "SELECT version(), currentUser(), groupArray([name, value, toString(readonly)]) FROM system.settings",
+		text:      "SELECT version(), currentUser(), groupArray([name, value, toString(readonly), toString(min IS NOT NULL OR max IS NOT NULL)]) FROM system.settings",
 	}
 	ctx, cancel := c.limit(ctx, ask.Statement)
 	defer cancel()
 	var list [][]string
 	err := c.query(ctx, ask, func(row Row) error { return row.Scan(&met.Version, &met.User, &list) })
 	for _, item := range list {
-		met.settings[item[0]] = setting{value: item[1], fixed: item[2] != "0"}
+		met.settings[item[0]] = setting{value: item[1], fixed: item[2] != "0", bound: item[3] != "0"}
 	}
 	if err == nil {
 		met.Major, met.Minor, err = parseVersion(met.Version)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,29 @@ func TestLogComment(t *testing.T) {
 		agent := sent(t, c, id, "concat(client_name, http_user_agent)")
 		if !strings.HasPrefix(agent, "terraform-provider-clickhousestate/1.2.3 ") && !strings.Contains(agent, " terraform-provider-clickhousestate/1.2.3 ") {
 			t.Errorf("the client is %q", agent)
+		}
+	})
+}
+
+// A setting that only makes a statement cheaper is no reason to refuse it.
+func TestPreferences(t *testing.T) {
+	users := []embedded.User{
+		{Name: "free", Password: "pw"},
+		{Name: "fixed", Password: "pw", Settings: map[string]string{"max_threads": "3"}, Fixed: []string{"max_threads"}},
+		{Name: "bound", Password: "pw", Settings: map[string]string{"max_threads": "3"}, Least: map[string]string{"max_threads": "2"}},
+		{Name: "reader", Password: "pw", Readonly: 1},
+	}
+	withUsers(t, users, func(t *testing.T, login func(string) *chconn.Client) {
+		for _, user := range users {
+			got := ""
+			err := login(user.Name).Query(context.Background(), chconn.Statement{
+				Operation: "entry.read",
+				Text:      "SELECT toString(getSetting('max_threads') = 1) FROM m.t",
+				Settings:  map[string]string{"max_threads": "1", "optimize_move_to_prewhere": "0"},
+			}, func(r chconn.Row) error { return r.Scan(&got) })
+			if want := strconv.Itoa(map[bool]int{true: 1}[user.Name == "free"]); err != nil || got != want {
+				t.Errorf("%s: %q, %v, want %s", user.Name, got, err, want)
+			}
 		}
 	})
 }

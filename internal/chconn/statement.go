@@ -67,3 +67,15 @@ func Strings(name, column string, values []string) Table {
 	}
 	return table
 }
+
+// With is the table with one more column, of type UInt64, unless there are no numbers.
+func (t Table) With(column string, numbers []uint64) Table {
+	if numbers == nil {
+		return t
+	}
+	t.Columns = append(t.Columns, Column{Name: column, Type: "UInt64"})
+	for i, number := range numbers {
+		t.Rows[i] = append(t.Rows[i], number)
+	}
+	return t
+}

@@ -10,6 +10,8 @@
 package chsql
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,15 +23,17 @@ type Query struct {
 	Settings map[string]string
 	// IDs are the rows of the external table [IDs] that has to travel beside the statement; nil for none.
 	IDs []string
+	// Numbers are the second column of that table; nil for none.
+	Numbers []uint64
 }
 
-// IDs is the name of the external table whose single column state_id (String) lists the state_ids that a
-// statement is about, where they are too many to be bound.
+// IDs is the name of the external table whose column state_id (String) lists the state_ids that a statement is about,
+// where they are too many to be bound. If it is about a number of each, that is the column number (UInt64).
 const IDs = "_ids"
 
 // maxBound is how many state_ids are bound as arguments, and maxBoundBytes how long they may be together: a list
 // costs the server a third less than a set made from a table, but the text of a statement is limited to 256 KiB
-// (max_query_size), a list may stand in it three times, and each byte may be escaped.
+// (max_query_size), a list may stand in it five times, and each byte may be escaped.
 const (
 	maxBound      = 100
 	maxBoundBytes = 16 << 10
@@ -58,6 +62,18 @@ func list(ids []string) (text string, args []any) {
 		return "?", []any{ids}
 	}
 	return "(SELECT groupArray(state_id) FROM " + IDs + ")", nil
+}
+
+// numbers is an expression of the number that goes with the state_id of a row, zero for any other state_id. Where they
+// are too many to be bound, [IDs] has to carry them.
+func numbers(ids []string, values []uint64) (text string, args []any, external []uint64) {
+	switch {
+	case len(slices.Compact(slices.Clone(values))) == 1:
+		return "?", []any{values[0]}, nil
+	case fits(ids):
+		return "transform(state_id, ?, ?, toUInt64(0))", []any{ids, values}, nil
+	}
+	return fmt.Sprintf("transform(state_id, (SELECT groupArray(state_id) FROM %[1]s), (SELECT groupArray(number) FROM %[1]s), toUInt64(0))", IDs), nil, values
 }
 
 // Incoming is the name of the external table that carries the rows of a write.
@@ -93,6 +109,22 @@ func reading() map[string]string {
 		"final":           "0",
 		"use_query_cache": "0",
 	}
+}
+
+// forFew adds to the settings of a statement about some state_ids what makes it cheaper if they are few: it reads so little
+// that waking other threads costs more than they do.
+func forFew(ids []string, settings map[string]string) map[string]string {
+	if fits(ids) {
+		settings["max_threads"] = "1"
+	}
+	return settings
+}
+
+// withoutPayload adds to the settings of a statement that reads no payload, of which a condition evaluated early would
+// spare the server the most, that there is no use in planning that.
+func withoutPayload(settings map[string]string) map[string]string {
+	settings["optimize_move_to_prewhere"] = "0"
+	return settings
 }
 
 // writing is what every INSERT relies on: acknowledged means visible (async_insert), and all rows go in as

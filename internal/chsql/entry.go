@@ -1,6 +1,9 @@
 package chsql
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A StateTable is a state table and its layout.
 type StateTable struct {
@@ -19,7 +22,7 @@ FROM %s FINAL
 WHERE state_id IN %s
 ORDER BY state_id`, t.Layout.version, t, set),
 		Args:     args,
-		Settings: reading(),
+		Settings: forFew(ids, reading()),
 		IDs:      external,
 	}
 }
@@ -48,7 +51,7 @@ UNION ALL
 SELECT toUInt8(%[5]d), state_id, %[6]s, toUInt64(0), completed_state, partial_state, 1000 * toUnixTimestamp64Milli(updated_at)
 FROM %[1]s FINAL WHERE state_id IN %[2]s`, t, set, NewestClock, NewestStored, NewestLive, t.Layout.version, t.Layout.deleted),
 		Args:     append(args, args...),
-		Settings: reading(),
+		Settings: forFew(ids, reading()),
 		IDs:      external,
 	}
 }
@@ -60,58 +63,57 @@ const (
 	NewestLive   = 2
 )
 
-// Write inserts the rows of [Incoming], one for each of the ids, or nothing: unless the fence holds for all
-// of them, and the newest version of each is still the one that its row names as seen (for a single id, the
-// one that is given here). The guard is one constant scalar; see [Fence].
+// Write inserts the rows of [Incoming], one for each of the ids, or nothing: unless the fence holds for all of them,
+// and the newest version of each is still the one that was seen; known tells of how many a row was seen at all.
+//
+// Both guards are sets of one row, which are made before the first row of Incoming is looked at. (As scalar subqueries
+// they would be as good, but the server would analyse them twice, which is most of what they cost.)
 //
 // Incoming has the columns state_id String, partial_state Nullable(String), completed_state Nullable(String),
-// updated_at DateTime64(3), version UInt64, is_deleted UInt8, seen UInt64.
-func (t StateTable) Write(f Fence, ids []string, seen uint64) Query {
-	fence, args, external := f.guard(ids)
-	moved, movedArgs := t.moved(ids, seen)
-	settings := writing()
+// updated_at DateTime64(3), version UInt64, is_deleted UInt8.
+func (t StateTable) Write(f Fence, ids []string, seen []uint64, known int) Query {
+	fence, args, external := f.holds(ids)
+	unmoved, unmovedArgs, values := t.unmoved(ids, seen, known)
+	settings := withoutPayload(forFew(ids, writing()))
 	settings["max_execution_time"] = f.executionTime()
 	return Query{
-		Text: fmt.Sprintf(`INSERT INTO %[1]s (%[8]s)
-WITH %[3]s AS guard
-SELECT %[8]s
-FROM %[2]s
-WHERE NOT throwIf(guard = %[4]d, '%[5]s') AND NOT throwIf(guard != %[6]d, '%[7]s')`,
-			t, Incoming, scalar(fmt.Sprintf("SELECT if(count() = 2, max(refused), %d) FROM (\n%s\nUNION ALL\n%s)", guardFence, fence, moved)),
-			guardMoved, MarkerMoved, guardHolds, MarkerFence, names(t.Layout.Columns)),
-		Args:     append(args, movedArgs...),
+		Text: fmt.Sprintf(`INSERT INTO %[1]s (%[2]s)
+SELECT %[2]s
+FROM %[3]s
+WHERE NOT throwIf(1 NOT IN (%[4]s), '%[5]s')
+    AND NOT throwIf(1 NOT IN (%[6]s), '%[7]s')`,
+			t, names(t.Layout.Columns), Incoming, fence, MarkerFence, unmoved, MarkerMoved),
+		Args:     append(args, unmovedArgs...),
 		Settings: settings,
 		IDs:      external,
+		Numbers:  values,
 	}
 }
 
-// moved is a SELECT of one row and column: guardHolds or guardMoved.
-func (t StateTable) moved(ids []string, seen uint64) (text string, args []any) {
-	set, args, _ := in(ids)
-	if len(ids) == 1 {
-		text = fmt.Sprintf("SELECT if(max(%s) = ?, %d, %d) AS refused FROM %s WHERE state_id IN %s", t.Layout.version, guardHolds, guardMoved, t, set)
-		return text, append([]any{seen}, args...)
-	}
-	return fmt.Sprintf(`SELECT if(count() = 0, %[1]d, %[2]d) AS refused FROM (
-    SELECT state_id FROM (
-        SELECT state_id, seen AS row_seen, toUInt64(0) AS row_version FROM %[3]s
-        UNION ALL
-        SELECT state_id, toUInt64(0), %[6]s FROM %[4]s WHERE state_id IN %[5]s
-    )
-    GROUP BY state_id HAVING max(row_seen) != max(row_version)
-)`, guardHolds, guardMoved, Incoming, t, set, t.Layout.version), args
+// unmoved is a SELECT of one row and column: 1 if the newest version of each state_id is the one that was seen, else 0.
+func (t StateTable) unmoved(ids []string, seen []uint64, known int) (text string, args []any, external []uint64) {
+	set, setArgs, _ := in(ids)
+	number, numberArgs, external := numbers(ids, seen)
+	text = fmt.Sprintf("SELECT uniqExactIf(state_id, %[1]s = %[2]s) = ? AND countIf(%[1]s > %[2]s) = 0 FROM %[3]s WHERE state_id IN %[4]s",
+		t.Layout.version, number, t, set)
+	args = append(append(append(args, numberArgs...), known), numberArgs...)
+	return text, append(args, setArgs...), external
 }
 
-// Verify tells what became of a write. Where it was of several ids, [Incoming] has to travel beside the
-// statement again, if only its columns state_id and version; for a single id, the version is given here.
-// Columns: kind UInt8, ours UInt64, others UInt64. Two rows, by kind:
+// Verify tells what became of a write of these versions. Columns: kind UInt8, ours UInt64, others UInt64. Two rows, by
+// kind:
 //
 //   - [VerifyFence]: of how many state_ids a fresh claim of ours is there; how many live claims of others are.
-//   - [VerifyRows]: of how many state_ids the version that was written is there; how many state_ids have another
-//     row that is as new, or newer.
-func (t StateTable) Verify(f Fence, ids []string, version uint64) Query {
-	rows, args := t.landed(ids, version)
-	return verify(f, ids, rows, args)
+//   - [VerifyRows]: of how many state_ids the version that was written is there; how many other rows are as new as
+//     that, or newer.
+func (t StateTable) Verify(f Fence, ids []string, versions []uint64) Query {
+	set, setArgs, _ := in(ids)
+	number, numberArgs, values := numbers(ids, versions)
+	rows := fmt.Sprintf("uniqExactIf(state_id, %[1]s = %[2]s), toUInt64(countIf(%[1]s >= %[2]s) - uniqExactIf(state_id, %[1]s = %[2]s)) FROM %[3]s WHERE state_id IN %[4]s",
+		t.Layout.version, number, t, set)
+	q := verify(f, ids, rows, slices.Concat(numberArgs, numberArgs, numberArgs, setArgs))
+	q.Numbers = values
+	return q
 }
 
 // verify is a Verify; rows is what comes after a SELECT of the two numbers of its VerifyRows.
@@ -125,28 +127,9 @@ FROM %[3]s WHERE state_id IN %[4]s AND locked_at >= now() - ?
 UNION ALL
 SELECT toUInt8(%[5]d), %[6]s`, VerifyFence, counts, f.Lock, set, VerifyRows, rows),
 		Args:     append(args, rowsArgs...),
-		Settings: reading(),
+		Settings: withoutPayload(forFew(ids, reading())),
 		IDs:      external,
 	}
-}
-
-// landed is what comes after a SELECT of the two numbers of a VerifyRows.
-func (t StateTable) landed(ids []string, version uint64) (text string, args []any) {
-	set, setArgs, _ := in(ids)
-	if len(ids) == 1 {
-		text = fmt.Sprintf("uniqExactIf(state_id, %[1]s = ?), toUInt64(countIf(%[1]s >= ?) > 1 OR countIf(%[1]s > ?) > 0) FROM %[2]s WHERE state_id IN %[3]s",
-			t.Layout.version, t, set)
-		return text, append([]any{version, version, version}, setArgs...)
-	}
-	return fmt.Sprintf(`countIf(row_same > 0), countIf(row_same > 1 OR row_newest > row_stamp) FROM (
-    SELECT max(stamp) AS row_stamp, max(stored) AS row_newest, countEqual(groupArray(stored), max(stamp)) AS row_same
-    FROM (
-        SELECT state_id, version AS stamp, toUInt64(0) AS stored FROM %[1]s
-        UNION ALL
-        SELECT state_id, toUInt64(0), %[4]s FROM %[2]s WHERE state_id IN %[3]s
-    )
-    GROUP BY state_id
-)`, Incoming, t, set, t.Layout.version), setArgs
 }
 
 // The kinds of rows of [StateTable.Verify].

@@ -34,16 +34,6 @@ type Fence struct {
 	Backdate time.Duration
 }
 
-// What a guarded write finds, of all its state_ids together. The larger one counts.
-const (
-	// guardHolds: our claims are there, fresh, and the only live ones, and no newer version is stored.
-	guardHolds = 0
-	// guardMoved: the newest version is not the one that was seen.
-	guardMoved = 1
-	// guardFence: a claim of ours is missing or too old, or a live claim of another is there as well.
-	guardFence = 2
-)
-
 // Markers begin the message of the exception by which a guarded statement refuses to write. The message goes
 // on with the expression that threw, in which the other marker may stand as well: see [Refusal].
 const (
@@ -72,21 +62,14 @@ func (f Fence) counts() (text string, args []any) {
 	return text, []any{f.LockID, (f.Backdate + f.Fresh()).Milliseconds(), f.LockID}
 }
 
-// guard is a SELECT of one row and column: guardHolds or guardFence.
-func (f Fence) guard(ids []string) (text string, args []any, external []string) {
+// holds is a SELECT of one row and column: 1 if our claims are there, fresh, and the only live ones, else 0.
+func (f Fence) holds(ids []string) (text string, args []any, external []string) {
 	counts, args := f.counts()
 	set, setArgs, external := in(ids)
-	text = fmt.Sprintf("SELECT if((%s) = (?, 0), %d, %d) AS refused FROM %s WHERE state_id IN %s AND locked_at >= now() - ?",
-		counts, guardHolds, guardFence, f.Lock, set)
+	text = fmt.Sprintf("SELECT (%s) = (?, 0) FROM %s WHERE state_id IN %s AND locked_at >= now() - ?", counts, f.Lock, set)
 	args = append(append(args, len(ids)), setArgs...)
 	return text, append(args, seconds(f.Stale)), external
 }
-
-// scalar makes of a guard an expression of one constant value. Unreadable counts as a fence that does not hold.
-//
-// It is one scalar subquery, evaluated before the first block is written; a condition per row would be
-// evaluated while earlier blocks are written already.
-func scalar(guard string) string { return fmt.Sprintf("ifNull((\n%s), %d)", guard, guardFence) }
 
 // Fresh is the age up to which a claim of ours may still be built on: nine tenths of the lease. The last
 // tenth is for the statement that relies on it, whose execution time is bounded by it.
@@ -112,7 +95,7 @@ WHERE state_id IN %[5]s AND lock_id != ? AND locked_at >= now() - ?
 HAVING count() = 0`,
 		f.Lock, f.Lock.columns(), f.Lock.holderValue(), list, set)
 	args := append(append(listArgs, f.Lock.claimArgs(f, holder)...), setArgs...)
-	return Query{Text: text, Args: append(args, f.LockID, seconds(f.Stale)), Settings: writing(), IDs: external}
+	return Query{Text: text, Args: append(args, f.LockID, seconds(f.Stale)), Settings: withoutPayload(forFew(ids, writing())), IDs: external}
 }
 
 // Renew puts the same claims again with a fresh locked_at, but only while they are there, fresh and alone:
@@ -125,7 +108,7 @@ func (f Fence) Renew(ids []string, holder string) Query {
 SELECT arrayJoin(%[4]s), ?, now() - ?%[3]s FROM %[1]s
 WHERE state_id IN %[5]s AND locked_at >= now() - ?
 HAVING (%[6]s) = (?, 0)`, f.Lock, f.Lock.columns(), f.Lock.holderValue(), list, set, counts)
-	settings := writing()
+	settings := withoutPayload(forFew(ids, writing()))
 	settings["max_execution_time"] = f.executionTime()
 	args := append(append(listArgs, f.Lock.claimArgs(f, holder)...), setArgs...)
 	args = append(append(args, seconds(f.Stale)), countsArgs...)
@@ -168,7 +151,7 @@ func (l LockTable) Claims(ids []string, stale time.Duration) Query {
 FROM %s
 WHERE state_id IN %s AND locked_at >= now() - ?`, holder, l, set),
 		Args:     append(args, seconds(stale)),
-		Settings: reading(),
+		Settings: withoutPayload(forFew(ids, reading())),
 		IDs:      external,
 	}
 }
@@ -241,7 +224,7 @@ ORDER BY state_id, lock_id`, holder, l, where)
 // Both are scalar subqueries, since those are evaluated one after the other in the order of the list, and
 // the rows must be counted after the mutations were.
 func (l LockTable) Left(lockID string, ids []string) Query {
-	q := Query{Args: []any{l.Database, l.Name, lockID}, Settings: reading()}
+	q := Query{Args: []any{l.Database, l.Name, lockID}, Settings: withoutPayload(forFew(ids, reading()))}
 	only := ""
 	if fits(ids) {
 		only = " AND state_id IN ?"

@@ -10,10 +10,10 @@ import "fmt"
 // also if nobody waits for it any more. So the ids are bound, since no external table is there then; see
 // [Removable]. Never a throwIf: a mutation that fails blocks everybody's next one.
 func (t StateTable) Remove(f Fence, ids []string, seen []uint64) Query {
-	fence, fenceArgs, _ := f.guard(ids)
+	fence, fenceArgs, _ := f.holds(ids)
 	conditions, args := t.removed(ids, seen)
 	return Query{
-		Text: fmt.Sprintf("DELETE FROM %s WHERE (%s) AND %s = %d", t, conditions, scalar(fence), guardHolds),
+		Text: fmt.Sprintf("DELETE FROM %s WHERE (%s) AND ifNull((%s), 0)", t, conditions, fence),
 		Args: append(args, fenceArgs...),
 		Settings: map[string]string{
 			// Before 23.3, lightweight deletes were an experiment.

@@ -30,6 +30,8 @@ type User struct {
 	Settings map[string]string
 	// Fixed are names of settings that the user may not change.
 	Fixed []string
+	// Least are the least values that the user may give to settings.
+	Least map[string]string
 }
 
 // element is an XML element; a name is checked, a text escaped.
@@ -119,11 +121,14 @@ func (u User) profile() element {
 	for _, name := range slices.Sorted(maps.Keys(u.Settings)) {
 		p.children = append(p.children, leaf(name, u.Settings[name]))
 	}
-	if len(u.Fixed) > 0 {
-		constraints := branch("constraints")
-		for _, name := range u.Fixed {
-			constraints.children = append(constraints.children, branch(name, branch("readonly")))
-		}
+	constraints := branch("constraints")
+	for _, name := range u.Fixed {
+		constraints.children = append(constraints.children, branch(name, branch("readonly")))
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.Least)) {
+		constraints.children = append(constraints.children, branch(name, leaf("min", u.Least[name])))
+	}
+	if len(constraints.children) > 0 {
 		p.children = append(p.children, constraints)
 	}
 	return p

@@ -103,21 +103,26 @@ func (f fixture) write(version, seen uint64, ids ...string) lock.Write {
 		{Name: "updated_at", Type: "DateTime64(3)"},
 		{Name: "version", Type: "UInt64"},
 		{Name: "is_deleted", Type: "UInt8"},
-		{Name: "seen", Type: "UInt64"},
 	}}
 	for _, id := range ids {
-		incoming.Rows = append(incoming.Rows, []any{id, (*string)(nil), (*string)(nil), time.UnixMilli(0), version, uint8(0), seen})
+		incoming.Rows = append(incoming.Rows, []any{id, (*string)(nil), (*string)(nil), time.UnixMilli(0), version, uint8(0)})
 	}
 	statement := func(q chsql.Query, external ...chconn.Table) chconn.Statement {
 		if q.IDs != nil {
-			external = append(external, chconn.Strings(chsql.IDs, "state_id", q.IDs))
+			external = append(external, chconn.Strings(chsql.IDs, "state_id", q.IDs).With("number", q.Numbers))
 		}
 		return chconn.Statement{Operation: "test", Text: q.Text, Args: q.Args, Settings: q.Settings, External: external}
 	}
 	return lock.Write{
-		Insert: func(fence chsql.Fence) chconn.Statement { return statement(f.state.Write(fence, ids, seen), incoming) },
+		Insert: func(fence chsql.Fence) chconn.Statement {
+			known := 0
+			if seen > 0 {
+				known = len(ids)
+			}
+			return statement(f.state.Write(fence, ids, slices.Repeat([]uint64{seen}, len(ids)), known), incoming)
+		},
 		Verify: func(fence chsql.Fence) chconn.Statement {
-			return statement(f.state.Verify(fence, ids, version), incoming)
+			return statement(f.state.Verify(fence, ids, slices.Repeat([]uint64{version}, len(ids))))
 		},
 		Rows: uint64(len(ids)),
 	}

@@ -120,7 +120,7 @@ func (s *Store) String() string { return s.db.String() }
 // statement makes of a query what a connection runs.
 func statement(operation string, q chsql.Query, external ...chconn.Table) chconn.Statement {
 	if q.IDs != nil {
-		external = append(external, chconn.Strings(chsql.IDs, "state_id", q.IDs))
+		external = append(external, chconn.Strings(chsql.IDs, "state_id", q.IDs).With("number", q.Numbers))
 	}
 	return chconn.Statement{Operation: operation, Text: q.Text, Args: q.Args, Settings: q.Settings, External: external}
 }

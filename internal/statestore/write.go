@@ -16,6 +16,8 @@ import (
 type stored struct {
 	entry Entry
 	live  bool
+	// known tells whether any row was found, be it a tombstone.
+	known bool
 	// newest is the newest version of any row, tombstones included; buried that of a tombstone.
 	newest, buried uint64
 	// now is the server's time, in Unix microseconds.
@@ -166,7 +168,7 @@ func (s *Store) readNewest(ctx context.Context, table resolved, ids []string, op
 			now = uint64(micros)
 			return nil
 		case chsql.NewestStored:
-			one.newest, one.buried = version, buried
+			one.known, one.newest, one.buried = true, version, buried
 		case chsql.NewestLive:
 			entry.Version, entry.UpdatedAt = version, time.UnixMicro(micros).UTC()
 			one.entry, one.live = entry, true
@@ -197,8 +199,9 @@ type row struct {
 	task int
 	Entry
 	deleted bool
-	// seen is the newest version that was stored; ahead is how far ours lies ahead of the server's clock.
+	// seen is the newest version that was stored, if known; ahead is how far ours lies ahead of the server's clock.
 	seen  uint64
+	known bool
 	ahead time.Duration
 }
 
@@ -233,6 +236,7 @@ func (w *batch) plan(tasks []task, found map[string]stored) (refused bool) {
 				},
 				deleted: next.deleted,
 				seen:    now.newest,
+				known:   now.known,
 				ahead:   w.table.state.Layout.Time(stamp).Sub(time.UnixMicro(int64(now.now))),
 			})
 		}
@@ -267,17 +271,19 @@ func (s *Store) put(ctx context.Context, held *lock.Held, w *batch) error {
 	if err := s.remove(ctx, held, w); err != nil || len(w.rows) == 0 {
 		return err
 	}
-	ids := w.ids()
+	ids, seen, versions, known := w.ids(), make([]uint64, len(w.rows)), make([]uint64, len(w.rows)), 0
+	for i, r := range w.rows {
+		seen[i], versions[i] = r.seen, r.Version
+		if r.known {
+			known++
+		}
+	}
 	err := held.Write(ctx, lock.Write{
 		Insert: func(f chsql.Fence) chconn.Statement {
-			return statement(w.operation+".write", w.table.state.Write(f, ids, w.rows[0].seen), w.incoming())
+			return statement(w.operation+".write", w.table.state.Write(f, ids, seen, known), w.incoming())
 		},
 		Verify: func(f chsql.Fence) chconn.Statement {
-			q := w.table.state.Verify(f, ids, w.rows[0].Version)
-			if len(ids) == 1 {
-				return statement(w.operation+".verify", q)
-			}
-			return statement(w.operation+".verify", q, w.stamps())
+			return statement(w.operation+".verify", w.table.state.Verify(f, ids, versions))
 		},
 		Rows: uint64(len(ids)),
 	})
@@ -344,7 +350,6 @@ func (w *batch) incoming() chconn.Table {
 			{Name: "updated_at", Type: "DateTime64(3)"},
 			{Name: "version", Type: "UInt64"},
 			{Name: "is_deleted", Type: "UInt8"},
-			{Name: "seen", Type: "UInt64"},
 		},
 		Rows: make([][]any, len(w.rows)),
 	}
@@ -353,20 +358,7 @@ func (w *batch) incoming() chconn.Table {
 		if r.deleted {
 			isDeleted = 1
 		}
-		table.Rows[i] = []any{r.StateID, r.Partial, r.Completed, r.UpdatedAt, r.Version, isDeleted, r.seen}
-	}
-	return table
-}
-
-// stamps are the columns of incoming that the verification needs.
-func (w *batch) stamps() chconn.Table {
-	table := chconn.Table{
-		Name:    chsql.Incoming,
-		Columns: []chconn.Column{{Name: "state_id", Type: "String"}, {Name: "version", Type: "UInt64"}},
-		Rows:    make([][]any, len(w.rows)),
-	}
-	for i, r := range w.rows {
-		table.Rows[i] = []any{r.StateID, r.Version}
+		table.Rows[i] = []any{r.StateID, r.Partial, r.Completed, r.UpdatedAt, r.Version, isDeleted}
 	}
 	return table
 }
