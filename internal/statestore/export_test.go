@@ -14,7 +14,10 @@ func (s *Store) WaitingReads(at Address) int { return s.reads.count(at) }
 func (g *grouper) count(at Address) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.waiting[lane{table: at.table()}])
+	if q, busy := g.busy[lane{table: at.table()}]; busy {
+		return len(q.waiting)
+	}
+	return 0
 }
 
 // AtStep has a function called at each step of an upgrade; its error ends the upgrade there, as a crash would.
