@@ -55,14 +55,35 @@ func connect(server acctest.Endpoint, database string) string {
 		server.Host, server.NativePort, server.Username, server.Password, database)
 }
 
-// run runs a command of Terraform, and returns the peak memory of the provider's processes, in bytes.
-func run(t *testing.T, w *acctest.Workspace, command string) (peak int) {
+// launch starts a command of Terraform.
+func launch(t *testing.T, w *acctest.Workspace, command string) *acctest.Command {
 	t.Helper()
 	args := []string{command}
 	if command != "plan" {
 		args = append(args, "-auto-approve")
 	}
-	started := w.Start(t, args...)
+	return w.Start(t, args...)
+}
+
+// wait waits until the command has ended well.
+func wait(t *testing.T, started *acctest.Command, command string) {
+	t.Helper()
+	if printed, code := started.Wait(t); code != 0 {
+		t.Fatalf("terraform %s: %s", command, printed)
+	}
+}
+
+// run runs a command of Terraform.
+func run(t *testing.T, w *acctest.Workspace, command string) {
+	t.Helper()
+	wait(t, launch(t, w, command), command)
+}
+
+// peakOf runs a command of Terraform, and returns the peak memory of the provider's processes, in bytes. To look for it takes
+// time, too.
+func peakOf(t *testing.T, w *acctest.Workspace, command string) (peak int) {
+	t.Helper()
+	started := launch(t, w, command)
 	done := make(chan int)
 	go func() {
 		most := 0
@@ -72,12 +93,8 @@ func run(t *testing.T, w *acctest.Workspace, command string) (peak int) {
 		}
 		done <- most
 	}()
-	printed, code := started.Wait(t)
-	peak = <-done
-	if code != 0 {
-		t.Fatalf("terraform %s: %s", command, printed)
-	}
-	return peak
+	wait(t, started, command)
+	return <-done
 }
 
 // resident is the highest peak memory of the children of a process. Where the system does not tell, it is zero.
@@ -173,11 +190,11 @@ func growth(t *testing.T, table *report) {
 		w := exported(t, n)
 		for range *repeat {
 			declare(t, w, n, 0)
-			timed(&applies[i], func() { peaks[i] = max(peaks[i], run(t, w, "apply")) })
-			timed(&plans[i], func() { peaks[i] = max(peaks[i], run(t, w, "plan")) })
+			timed(&applies[i], func() { peaks[i] = max(peaks[i], peakOf(t, w, "apply")) })
+			timed(&plans[i], func() { peaks[i] = max(peaks[i], peakOf(t, w, "plan")) })
 			declare(t, w, n, 1)
-			timed(&changes[i], func() { peaks[i] = max(peaks[i], run(t, w, "apply")) })
-			timed(&destroys[i], func() { peaks[i] = max(peaks[i], run(t, w, "destroy")) })
+			timed(&changes[i], func() { peaks[i] = max(peaks[i], peakOf(t, w, "apply")) })
+			timed(&destroys[i], func() { peaks[i] = max(peaks[i], peakOf(t, w, "destroy")) })
 		}
 	}
 	table.compare("growth of a bulk apply, 100,000 entries", "100,000", "10,000", "12", applies[2], applies[1])

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
@@ -66,21 +67,28 @@ func (e *entry) Schema(ctx context.Context, req resource.SchemaRequest, resp *re
 	e.real.Schema(ctx, req, resp)
 }
 
-// Create keeps what is planned, and makes up the rest: on the raw value, which is the cheapest there is.
+// Create keeps what is planned, and makes up the rest as long as the real one's would be, since Terraform writes the whole of
+// its state for each resource: on the raw value, which is the cheapest there is.
 func (e *entry) Create(_ context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var values map[string]tftypes.Value
 	if err := req.Plan.Raw.As(&values); err != nil {
 		resp.Diagnostics.AddError("Unable to read the plan", err.Error())
 		return
 	}
-	for name, value := range values {
-		switch {
-		case value.IsKnown():
-		case value.Type().Is(tftypes.Number):
-			values[name] = tftypes.NewValue(tftypes.Number, big.NewFloat(1))
-		default:
-			values[name] = tftypes.NewValue(value.Type(), "2026-01-01T00:00:00.000Z")
+	var id, payload string
+	for part, into := range map[string]*string{"state_id": &id, "completed_state": &payload} {
+		if err := values[part].As(into); err != nil {
+			resp.Diagnostics.AddError("Unable to read "+part, err.Error())
+			return
 		}
+	}
+	for name, made := range map[string]any{
+		"id":           "meltano/state/" + id,
+		"merged_state": strings.ReplaceAll(payload, " ", ""),
+		"updated_at":   "2026-01-01T00:00:00.000Z",
+		"version":      big.NewFloat(1_767_225_600_000_000),
+	} {
+		values[name] = tftypes.NewValue(values[name].Type(), made)
 	}
 	resp.State.Raw = tftypes.NewValue(req.Plan.Raw.Type(), values)
 }
