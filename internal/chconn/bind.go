@@ -63,7 +63,7 @@ func endOfQuoted(text string, start int) int {
 // quoter escapes what has a meaning inside a quoted literal; every other byte stands for itself.
 var quoter = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\x00", `\0`)
 
-// literal writes a value as ClickHouse reads it. Lists are for IN.
+// literal writes a value as ClickHouse reads it.
 func literal(value any) (string, error) {
 	switch v := value.(type) {
 	case string:

@@ -132,7 +132,8 @@ func (c *Client) meet(ctx context.Context) (*Server, error) {
 	// In one row, so that no limit of the user's profile cuts the list short.
 	ask := request{
 		Statement: Statement{Operation: "server.settings"},
-		text:      "SELECT version(), currentUser(), groupArray([name, value, toString(readonly), toString(min IS NOT NULL OR max IS NOT NULL)]) FROM system.settings",
+		text: "SELECT version(), currentUser(), " +
+			"groupArray([name, value, toString(readonly), toString(min IS NOT NULL OR max IS NOT NULL)]) FROM system.settings",
 	}
 	ctx, cancel := c.limit(ctx, ask.Statement)
 	defer cancel()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -155,22 +154,24 @@ func TestLogComment(t *testing.T) {
 
 // A setting that only makes a statement cheaper is no reason to refuse it.
 func TestPreferences(t *testing.T) {
+	three := map[string]string{"max_threads": "3"}
+	want := map[string]string{"free": "1, false", "fixed": "3, false", "bound": "3, false", "reader": "3, true"}
 	users := []embedded.User{
-		{Name: "free", Password: "pw"},
-		{Name: "fixed", Password: "pw", Settings: map[string]string{"max_threads": "3"}, Fixed: []string{"max_threads"}},
-		{Name: "bound", Password: "pw", Settings: map[string]string{"max_threads": "3"}, Least: map[string]string{"max_threads": "2"}},
-		{Name: "reader", Password: "pw", Readonly: 1},
+		{Name: "free", Password: "pw", Settings: three},
+		{Name: "fixed", Password: "pw", Settings: three, Fixed: []string{"max_threads"}},
+		{Name: "bound", Password: "pw", Settings: three, Least: map[string]string{"max_threads": "2"}},
+		{Name: "reader", Password: "pw", Settings: three, Readonly: 1},
 	}
 	withUsers(t, users, func(t *testing.T, login func(string) *chconn.Client) {
 		for _, user := range users {
 			got := ""
 			err := login(user.Name).Query(context.Background(), chconn.Statement{
 				Operation: "entry.read",
-				Text:      "SELECT toString(getSetting('max_threads') = 1) FROM m.t",
+				Text:      "SELECT concat(toString(getSetting('max_threads')), ', ', toString(getSetting('optimize_move_to_prewhere'))) FROM m.t",
 				Settings:  map[string]string{"max_threads": "1", "optimize_move_to_prewhere": "0"},
 			}, func(r chconn.Row) error { return r.Scan(&got) })
-			if want := strconv.Itoa(map[bool]int{true: 1}[user.Name == "free"]); err != nil || got != want {
-				t.Errorf("%s: %q, %v, want %s", user.Name, got, err, want)
+			if err != nil || got != want[user.Name] {
+				t.Errorf("%s: %q, %v, want %s", user.Name, got, err, want[user.Name])
 			}
 		}
 	})

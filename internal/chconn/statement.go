@@ -1,6 +1,9 @@
 package chconn
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Statement is one SQL statement and everything that travels beside its text.
 //
@@ -13,12 +16,13 @@ type Statement struct {
 	// Text is the SQL, as package chsql wrote it.
 	Text string
 	// Args are bound to the text's placeholders, in order: strings, integers, booleans, times, nil, and lists of
-	// strings for IN. They become part of the text, which a server bounds (max_query_size, 256 KiB by default): long
+	// strings or numbers. They become part of the text, which a server bounds (max_query_size, 256 KiB by default): long
 	// lists travel as External.
 	Args []any
 	// External are the tables that the text reads its rows from.
 	External []Table
-	// Settings are what the statement relies on, by ClickHouse's setting names. A setting that the
+	// Settings are what the statement relies on, or is cheaper with (those that a user's profile fixes or bounds are left
+	// out), by ClickHouse's setting names. A setting that the
 	// server does not know is left out; one that has this value already is not sent, since a user with
 	// readonly = 1 may read with a setting but not change it.
 	Settings map[string]string
@@ -68,14 +72,14 @@ func Strings(name, column string, values []string) Table {
 	return table
 }
 
-// With is the table with one more column, of type UInt64, unless there are no numbers.
+// With is the table with one more column of type UInt64, a number for each row. Without numbers it is the table itself.
 func (t Table) With(column string, numbers []uint64) Table {
 	if numbers == nil {
 		return t
 	}
-	t.Columns = append(t.Columns, Column{Name: column, Type: "UInt64"})
-	for i, number := range numbers {
-		t.Rows[i] = append(t.Rows[i], number)
+	with := Table{Name: t.Name, Columns: append(slices.Clone(t.Columns), Column{Name: column, Type: "UInt64"}), Rows: make([][]any, len(t.Rows))}
+	for i, row := range t.Rows {
+		with.Rows[i] = append(slices.Clone(row), numbers[i])
 	}
-	return t
+	return with
 }

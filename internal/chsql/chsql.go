@@ -5,8 +5,7 @@
 // statement (see [Incoming], [IDs]), and never stand in the text.
 //
 // Aliases never repeat the name of a column, so that the texts mean the same whatever the user's
-// prefer_column_name_to_alias says, and sets are put together by UNION ALL and GROUP BY rather than joins,
-// so that join_use_nulls and join_algorithm do not matter.
+// prefer_column_name_to_alias says, and nothing is joined, so that join_use_nulls and join_algorithm do not matter.
 package chsql
 
 import (
@@ -16,7 +15,7 @@ import (
 	"strings"
 )
 
-// A Query is a statement's text, the arguments for its placeholders, and the settings that it relies on.
+// A Query is a statement's text, the arguments for its placeholders, and the settings that it relies on or is cheaper with.
 type Query struct {
 	Text     string
 	Args     []any
@@ -32,11 +31,12 @@ type Query struct {
 const IDs = "_ids"
 
 // maxBound is how many state_ids are bound as arguments, and maxBoundBytes how long they may be together: a list
-// costs the server a third less than a set made from a table, but the text of a statement is limited to 256 KiB
-// (max_query_size), a list may stand in it five times, and each byte may be escaped.
+// costs the server a third less than a set made from a table. But the text of a statement is limited to 256 KiB
+// (max_query_size), over HTTP beside external tables to 128 KiB (http_max_field_value_size), a list may stand in it six
+// times, and each byte may be escaped.
 const (
 	maxBound      = 100
-	maxBoundBytes = 16 << 10
+	maxBoundBytes = 8 << 10
 )
 
 // fits tells whether state_ids may be bound.
@@ -64,16 +64,18 @@ func list(ids []string) (text string, args []any) {
 	return "(SELECT groupArray(state_id) FROM " + IDs + ")", nil
 }
 
-// numbers is an expression of the number that goes with the state_id of a row, zero for any other state_id. Where they
-// are too many to be bound, [IDs] has to carry them.
-func numbers(ids []string, values []uint64) (text string, args []any, external []uint64) {
+// numbers is an expression of the number that goes with the state_id of a row, which must be one of the ids. Where they
+// are too many to be bound, [IDs] has to carry them as its second column. That is read into two lists, sorted, so that
+// the two fit together whatever the order in which each reading finds the rows.
+func numbers(ids []string, values []uint64) (text string, args []any, column []uint64) {
 	switch {
 	case len(slices.Compact(slices.Clone(values))) == 1:
 		return "?", []any{values[0]}, nil
 	case fits(ids):
 		return "transform(state_id, ?, ?, toUInt64(0))", []any{ids, values}, nil
 	}
-	return fmt.Sprintf("transform(state_id, (SELECT groupArray(state_id) FROM %[1]s), (SELECT groupArray(number) FROM %[1]s), toUInt64(0))", IDs), nil, values
+	pairs := fmt.Sprintf("(SELECT arraySort(groupArray((state_id, number))) FROM %s)", IDs)
+	return fmt.Sprintf("transform(state_id, tupleElement(%[1]s, 1), tupleElement(%[1]s, 2), toUInt64(0))", pairs), nil, values
 }
 
 // Incoming is the name of the external table that carries the rows of a write.
@@ -111,8 +113,8 @@ func reading() map[string]string {
 	}
 }
 
-// forFew adds to the settings of a statement about some state_ids what makes it cheaper if they are few: it reads so little
-// that waking other threads costs more than they do.
+// forFew adds to the settings of a statement that reads no payload what makes it cheaper if its state_ids are few: it
+// reads so little that waking other threads costs more than they do.
 func forFew(ids []string, settings map[string]string) map[string]string {
 	if fits(ids) {
 		settings["max_threads"] = "1"
@@ -120,8 +122,8 @@ func forFew(ids []string, settings map[string]string) map[string]string {
 	return settings
 }
 
-// withoutPayload adds to the settings of a statement that reads no payload, of which a condition evaluated early would
-// spare the server the most, that there is no use in planning that.
+// withoutPayload is for statements that read no payload: there is nothing to gain from PREWHERE, and planning it takes
+// time.
 func withoutPayload(settings map[string]string) map[string]string {
 	settings["optimize_move_to_prewhere"] = "0"
 	return settings

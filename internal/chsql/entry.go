@@ -22,7 +22,7 @@ FROM %s FINAL
 WHERE state_id IN %s
 ORDER BY state_id`, t.Layout.version, t, set),
 		Args:     args,
-		Settings: forFew(ids, reading()),
+		Settings: reading(),
 		IDs:      external,
 	}
 }
@@ -51,7 +51,7 @@ UNION ALL
 SELECT toUInt8(%[5]d), state_id, %[6]s, toUInt64(0), completed_state, partial_state, 1000 * toUnixTimestamp64Milli(updated_at)
 FROM %[1]s FINAL WHERE state_id IN %[2]s`, t, set, NewestClock, NewestStored, NewestLive, t.Layout.version, t.Layout.deleted),
 		Args:     append(args, args...),
-		Settings: forFew(ids, reading()),
+		Settings: reading(),
 		IDs:      external,
 	}
 }
@@ -64,16 +64,18 @@ const (
 )
 
 // Write inserts the rows of [Incoming], one for each of the ids, or nothing: unless the fence holds for all of them,
-// and the newest version of each is still the one that was seen; known tells of how many a row was seen at all.
+// and of each the newest version that is stored is just below its limit. A limit of zero is for a state_id of which no
+// row was found: none may have come.
 //
-// Both guards are sets of one row, which are made before the first row of Incoming is looked at. (As scalar subqueries
-// they would be as good, but the server would analyse them twice, which is most of what they cost.)
+// Both guards are sets of one row, which are made before the first row of Incoming is looked at; none, or a NULL, would
+// refuse. (As scalar subqueries they would be as good, but the server would analyse them twice, which is most of what they
+// cost.)
 //
 // Incoming has the columns state_id String, partial_state Nullable(String), completed_state Nullable(String),
 // updated_at DateTime64(3), version UInt64, is_deleted UInt8.
-func (t StateTable) Write(f Fence, ids []string, seen []uint64, known int) Query {
+func (t StateTable) Write(f Fence, ids []string, limits []uint64) Query {
 	fence, args, external := f.holds(ids)
-	unmoved, unmovedArgs, values := t.unmoved(ids, seen, known)
+	unmoved, unmovedArgs, column := t.unmoved(ids, limits)
 	settings := withoutPayload(forFew(ids, writing()))
 	settings["max_execution_time"] = f.executionTime()
 	return Query{
@@ -86,18 +88,23 @@ WHERE NOT throwIf(1 NOT IN (%[4]s), '%[5]s')
 		Args:     append(args, unmovedArgs...),
 		Settings: settings,
 		IDs:      external,
-		Numbers:  values,
+		Numbers:  column,
 	}
 }
 
-// unmoved is a SELECT of one row and column: 1 if the newest version of each state_id is the one that was seen, else 0.
-func (t StateTable) unmoved(ids []string, seen []uint64, known int) (text string, args []any, external []uint64) {
+// unmoved is a SELECT of one row and column: 1 if the newest version of each state_id is just below its limit, else 0.
+func (t StateTable) unmoved(ids []string, limits []uint64) (text string, args []any, column []uint64) {
+	known := 0
+	for _, limit := range limits {
+		if limit > 0 {
+			known++
+		}
+	}
 	set, setArgs, _ := in(ids)
-	number, numberArgs, external := numbers(ids, seen)
-	text = fmt.Sprintf("SELECT uniqExactIf(state_id, %[1]s = %[2]s) = ? AND countIf(%[1]s > %[2]s) = 0 FROM %[3]s WHERE state_id IN %[4]s",
-		t.Layout.version, number, t, set)
-	args = append(append(append(args, numberArgs...), known), numberArgs...)
-	return text, append(args, setArgs...), external
+	limit, limitArgs, column := numbers(ids, limits)
+	text = fmt.Sprintf("SELECT uniqExactIf(state_id, %[1]s + 1 = %[2]s) = ? AND countIf(%[1]s >= %[2]s) = 0 FROM %[3]s WHERE state_id IN %[4]s",
+		t.Layout.version, limit, t, set)
+	return text, slices.Concat(limitArgs, []any{known}, limitArgs, setArgs), column
 }
 
 // Verify tells what became of a write of these versions. Columns: kind UInt8, ours UInt64, others UInt64. Two rows, by
@@ -108,11 +115,11 @@ func (t StateTable) unmoved(ids []string, seen []uint64, known int) (text string
 //     that, or newer.
 func (t StateTable) Verify(f Fence, ids []string, versions []uint64) Query {
 	set, setArgs, _ := in(ids)
-	number, numberArgs, values := numbers(ids, versions)
+	number, numberArgs, column := numbers(ids, versions)
 	rows := fmt.Sprintf("uniqExactIf(state_id, %[1]s = %[2]s), toUInt64(countIf(%[1]s >= %[2]s) - uniqExactIf(state_id, %[1]s = %[2]s)) FROM %[3]s WHERE state_id IN %[4]s",
 		t.Layout.version, number, t, set)
 	q := verify(f, ids, rows, slices.Concat(numberArgs, numberArgs, numberArgs, setArgs))
-	q.Numbers = values
+	q.Numbers = column
 	return q
 }
 

@@ -115,11 +115,11 @@ func (f fixture) write(version, seen uint64, ids ...string) lock.Write {
 	}
 	return lock.Write{
 		Insert: func(fence chsql.Fence) chconn.Statement {
-			known := 0
+			limit := uint64(0)
 			if seen > 0 {
-				known = len(ids)
+				limit = seen + 1
 			}
-			return statement(f.state.Write(fence, ids, slices.Repeat([]uint64{seen}, len(ids)), known), incoming)
+			return statement(f.state.Write(fence, ids, slices.Repeat([]uint64{limit}, len(ids))), incoming)
 		},
 		Verify: func(fence chsql.Fence) chconn.Statement {
 			return statement(f.state.Verify(fence, ids, slices.Repeat([]uint64{version}, len(ids))))

@@ -206,7 +206,7 @@ func (c *claim) refusal(ctx context.Context) error {
 type verdict struct {
 	// claimed and written count the state_ids on which our claim and our rows are.
 	claimed, written uint64
-	// rivals are live claims of others, and newer the state_ids with a row that is not older than ours.
+	// rivals are live claims of others; newer is not zero if there is a row besides ours that is not older.
 	rivals, newer uint64
 	// rows is how many there should be.
 	rows uint64

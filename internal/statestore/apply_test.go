@@ -160,92 +160,119 @@ func TestApplyRefused(t *testing.T) {
 }
 
 // TestApplyVersions: entries of one batch are stored in different versions, one of them from the future, some not at all.
-// Each is guarded by its own, whether they are few or many.
+// Each is guarded by its own, whether they are few or many, and whatever they are called.
 func TestApplyVersions(t *testing.T) {
-	for _, n := range []int{12, 150} {
-		for _, protocol := range chconn.Protocols() {
-			t.Run(fmt.Sprintf("%d %s", n, protocol), func(t *testing.T) {
-				c := newCrowd(t, acctest.Server(t), acctest.Database(t), protocol, statestore.LockOptions{})
-				s, at, conn := c.store, c.at, acctest.Conn(t)
-				created := apply(t, s, at, creates(n))
-				update := func(i int, value string) statestore.Edit {
-					id := creates(n)[i].StateID
-					return statestore.Edit{
-						StateID: id, Verb: statestore.EditUpdate, Expect: created[id].Entry.Version,
-						Completed: statestore.Set(text(value)), Partial: statestore.Keep(),
-					}
-				}
-				id := func(i int) string { return creates(n)[i].StateID }
-				expect := func(i int, version uint64) {
-					created[id(i)] = statestore.Written{Entry: statestore.Entry{Version: version}}
-				}
+	for _, tt := range []struct {
+		name string
+		n    int
+		id   func(i int) string
+	}{
+		{"few", 12, func(i int) string { return creates(12)[i].StateID }},
+		{"hostile", 100, func(i int) string { return fmt.Sprintf("%s%03d", strings.Repeat("'\\", 39), i) }},
+		{"many", 150, func(i int) string { return creates(150)[i].StateID }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) { testApplyVersions(t, protocol, tt.n, tt.id) })
+		})
+	}
+}
 
-				for i := range 3 { // three versions more, and two rows that no client of ours has written
-					for written, w := range apply(t, s, at, []statestore.Edit{update(i, `{"singer_state": {"b": 1}}`)}) {
-						created[written] = w
-					}
-				}
-				future := uint64(time.Now().Add(time.Hour).UnixMicro())
-				exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state, version) VALUES (?, '{}', ?)", id(3), future)
-				expect(3, future)
-				exec(t, conn, "DELETE FROM "+quoted(at)+" WHERE state_id = ?", id(4))
-				exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state, version) VALUES (?, '{}', 0)", id(4))
-				expect(4, 0)
-
-				edits := []statestore.Edit{{StateID: "new", Verb: statestore.EditCreate, Completed: statestore.Set(text(`{"singer_state": {"c": 1}}`)), Partial: statestore.Keep()}}
-				for i := range n {
-					edits = append(edits, update(i, `{"singer_state": {"c": 1}}`))
-				}
-				applied := apply(t, s, at, edits)
-				found := live(t, s, at)
-				for i := range n {
-					if e := found[id(i)]; *e.Completed != `{"singer_state": {"c": 1}}` || e.Version != applied[id(i)].Entry.Version || e.Version == future+1 != (i == 3) {
-						t.Errorf("entry %d: %s, version %d", i, *e.Completed, e.Version)
-					}
-				}
-				if _, ok := found["new"]; !ok {
-					t.Error("the new one is not there")
-				}
-
-				// One moves after it was read, one goes, one comes: nothing is written over any of them.
-				created = applied
-				for name, change := range map[string]string{
-					"moves": fmt.Sprintf("INSERT INTO %s (state_id, completed_state) VALUES ('%s', '{\"moved\": 1}')", quoted(at), id(5)),
-					"goes":  fmt.Sprintf("DELETE FROM %s WHERE state_id = '%s'", quoted(at), id(6)),
-					"comes": fmt.Sprintf("INSERT INTO %s (state_id, completed_state) VALUES ('other', '{\"moved\": 1}')", quoted(at)),
-				} {
-					edits := []statestore.Edit{{StateID: "other", Verb: statestore.EditCreate, Completed: statestore.Set(text(`{"singer_state": {"c": 1}}`)), Partial: statestore.Keep()}}
-					for i := 5; i < n; i++ {
-						if _, ok := live(t, s, at)[id(i)]; ok && (i != 5 || name == "moves") {
-							edits = append(edits, update(i, `{"singer_state": {"`+name+`": 1}}`))
-						}
-					}
-					before := live(t, s, at)
-					c.log.stop("entries.apply.newest")
-					done := make(chan error, 1)
-					go func() {
-						_, err := s.Apply(t.Context(), at.Database, at.Table, edits)
-						done <- err
-					}()
-					<-c.log.stopped
-					exec(t, conn, change)
-					close(c.log.goOn)
-					var failed *statestore.ApplyError
-					if err := <-done; !errors.As(err, &failed) || len(failed.Errs) != 1 || errors.As(failed.Errs[0], new(*statestore.UncertainError)) {
-						t.Errorf("one %s: %v", name, err)
-					}
-					if writes := c.log.count("entries.apply.write"); writes != 1 {
-						t.Errorf("one %s: %d writes, want the one that is refused", name, writes)
-					}
-					for id, e := range live(t, s, at) {
-						if was, ok := before[id]; ok && e.Version != was.Version && !strings.Contains(*e.Completed, "moved") {
-							t.Errorf("one %s: %s was written", name, id)
-						}
-					}
-					exec(t, conn, "DELETE FROM "+quoted(at)+" WHERE state_id = 'other'")
-				}
-			})
+func testApplyVersions(t *testing.T, protocol chconn.Protocol, n int, id func(i int) string) {
+	c := newCrowd(t, acctest.Server(t), acctest.Database(t), protocol, statestore.LockOptions{})
+	s, at, conn := c.store, c.at, acctest.Conn(t)
+	create := func(id string) statestore.Edit {
+		return statestore.Edit{StateID: id, Verb: statestore.EditCreate, Completed: statestore.Set(text(changed)), Partial: statestore.Keep()}
+	}
+	var edits []statestore.Edit
+	for i := range n {
+		edits = append(edits, create(id(i)))
+	}
+	stored := apply(t, s, at, edits)
+	update := func(i int, value string) statestore.Edit {
+		return statestore.Edit{
+			StateID: id(i), Verb: statestore.EditUpdate, Expect: stored[id(i)].Entry.Version,
+			Completed: statestore.Set(text(value)), Partial: statestore.Keep(),
 		}
+	}
+
+	// Three versions more, and two rows that no client of ours has written.
+	for i := range 3 {
+		for written, w := range apply(t, s, at, []statestore.Edit{update(i, `{"singer_state": {"b": 1}}`)}) {
+			stored[written] = w
+		}
+	}
+	future := uint64(time.Now().Add(time.Hour).UnixMicro())
+	exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state, version) VALUES (?, '{}', ?)", id(3), future)
+	exec(t, conn, "DELETE FROM "+quoted(at)+" WHERE state_id = ?", id(4))
+	exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state, version) VALUES (?, '{}', 0)", id(4))
+	for i, version := range map[int]uint64{3: future, 4: 0} {
+		stored[id(i)] = statestore.Written{Entry: statestore.Entry{Version: version}}
+	}
+
+	edits = []statestore.Edit{create("new")}
+	for i := range n {
+		edits = append(edits, update(i, `{"singer_state": {"c": 1}}`))
+	}
+	stored = apply(t, s, at, edits)
+	found := live(t, s, at)
+	for i := range n {
+		if e := found[id(i)]; *e.Completed != `{"singer_state": {"c": 1}}` || e.Version != stored[id(i)].Entry.Version || (e.Version == future+1) != (i == 3) {
+			t.Errorf("entry %d: %s, version %d", i, *e.Completed, e.Version)
+		}
+	}
+	if _, ok := found["new"]; !ok {
+		t.Error("the new one is not there")
+	}
+
+	// One moves after it was read, one comes, one goes, and one goes while another comes with the least version there is:
+	// nothing is written over any of them, nor beside them.
+	const moved = `{"moved": 1}`
+	came := "INSERT INTO " + quoted(at) + " (state_id, completed_state, version) VALUES ('other', ?, ?)"
+	gone := "DELETE FROM " + quoted(at) + " WHERE state_id = ?"
+	for _, tt := range []struct {
+		name    string
+		happens func()
+		errs    int
+	}{
+		{"moves", func() {
+			exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state) VALUES (?, ?)", id(5), moved)
+		}, 1},
+		{"comes", func() { exec(t, conn, came, moved, 1) }, 1},
+		{"goes", func() { exec(t, conn, gone, id(6)) }, 1},
+		{"goes and comes", func() {
+			exec(t, conn, gone, id(7))
+			exec(t, conn, came, moved, 0)
+		}, 2},
+	} {
+		before := live(t, s, at)
+		edits := []statestore.Edit{create("other")}
+		for i := range n {
+			if e, ok := before[id(i)]; ok && e.Version == stored[id(i)].Entry.Version {
+				edits = append(edits, update(i, `{"singer_state": {"d": 1}}`))
+			}
+		}
+		c.log.stop("entries.apply.newest")
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Apply(context.Background(), at.Database, at.Table, edits)
+			done <- err
+		}()
+		<-c.log.stopped
+		tt.happens()
+		close(c.log.goOn)
+		var failed *statestore.ApplyError
+		if err := <-done; !errors.As(err, &failed) || len(failed.Errs) != tt.errs || errors.As(failed.Errs[0], new(*statestore.UncertainError)) {
+			t.Errorf("one %s: %v", tt.name, err)
+		}
+		if writes := c.log.count("entries.apply.write"); writes != 1 {
+			t.Errorf("one %s: %d writes, want the one that is refused", tt.name, writes)
+		}
+		for id, e := range live(t, s, at) {
+			if strings.Contains(*e.Completed, `"d"`) || id == "other" && e.Version > 1 {
+				t.Errorf("one %s: %s was written", tt.name, id)
+			}
+		}
+		exec(t, conn, "DELETE FROM "+quoted(at)+" WHERE state_id = 'other'")
 	}
 }
 

@@ -21,7 +21,8 @@ import (
 // So a lone call never waits. But Terraform's come one by one: if each group set out with those who happened to be
 // there, it would be two or three of ten, and each costs the server as much as ten. So a group is gathered: most of the
 // calls that were under way at once should be there, and the next one gets as long to come as the group before took, no
-// longer. A thousand entries make 150 groups this way instead of 300, and the server has half of the work.
+// longer. At a parallelism of 10, a thousand entries make 150 groups this way instead of 300, and the server has half of
+// the work.
 //
 // Each call keeps its own decision and its own outcome: an entry that moved or exists already refuses for itself. One
 // that another client has locked waits alone. What fails for all, and might be the fault of one, is tried again for
@@ -33,8 +34,8 @@ import (
 // maxGroup bounds how many calls share statements: as many state_ids as travel as arguments.
 const maxGroup = 100
 
-// maxPatience bounds how long a group waits for the next call, however long the one before took.
-const maxPatience = 200 * time.Millisecond
+// maxGathering bounds how long a group is gathered in all.
+const maxGathering = 500 * time.Millisecond
 
 // A lane is what calls must have in common to share statements.
 type lane struct {
@@ -132,7 +133,7 @@ func (g *grouper) drain(at lane, q *queue, run func(at lane, members []*member))
 		start := time.Now()
 		run(at, members)
 		g.done(q, len(members))
-		g.gather(q, min(time.Since(start), maxPatience))
+		g.gather(q, time.Since(start))
 	}
 }
 
@@ -143,18 +144,21 @@ func (g *grouper) done(q *queue, members int) {
 	q.underway -= members
 }
 
-// gather waits until enough members are there, or nobody has come for the time of a patience.
+// gather waits until enough members are there, nobody has come for the time of a patience, or it has taken too long.
 func (g *grouper) gather(q *queue, patience time.Duration) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	next, end := time.NewTimer(patience), time.NewTimer(maxGathering)
+	defer next.Stop()
+	defer end.Stop()
 	for !g.enough(q) {
 		select {
 		case <-q.arrived:
-			timer.Reset(patience)
-		case <-timer.C:
-			g.settle(q)
-			return
+			next.Reset(patience)
+			continue
+		case <-next.C:
+		case <-end.C:
 		}
+		g.settle(q)
+		return
 	}
 }
 
@@ -163,7 +167,7 @@ func (g *grouper) gather(q *queue, patience time.Duration) {
 func (g *grouper) enough(q *queue) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(q.waiting) == 0 || 4*len(q.waiting) >= 3*(q.most-1)
+	return len(q.waiting) == 0 || 4*len(q.waiting) >= 3*min(q.most-1, maxGroup)
 }
 
 // settle takes those who are there for all who come.

@@ -271,16 +271,16 @@ func (s *Store) put(ctx context.Context, held *lock.Held, w *batch) error {
 	if err := s.remove(ctx, held, w); err != nil || len(w.rows) == 0 {
 		return err
 	}
-	ids, seen, versions, known := w.ids(), make([]uint64, len(w.rows)), make([]uint64, len(w.rows)), 0
+	ids, limits, versions := w.ids(), make([]uint64, len(w.rows)), make([]uint64, len(w.rows))
 	for i, r := range w.rows {
-		seen[i], versions[i] = r.seen, r.Version
+		versions[i] = r.Version
 		if r.known {
-			known++
+			limits[i] = r.seen + 1
 		}
 	}
 	err := held.Write(ctx, lock.Write{
 		Insert: func(f chsql.Fence) chconn.Statement {
-			return statement(w.operation+".write", w.table.state.Write(f, ids, seen, known), w.incoming())
+			return statement(w.operation+".write", w.table.state.Write(f, ids, limits), w.incoming())
 		},
 		Verify: func(f chsql.Fence) chconn.Statement {
 			return statement(w.operation+".verify", w.table.state.Verify(f, ids, versions))

@@ -56,9 +56,9 @@ func connect(server acctest.Endpoint, database string) string {
 }
 
 // launch starts a command of Terraform.
-func launch(t *testing.T, w *acctest.Workspace, command string) *acctest.Command {
+func launch(t *testing.T, w *acctest.Workspace, command string, options ...string) *acctest.Command {
 	t.Helper()
-	args := []string{command}
+	args := append([]string{command}, options...)
 	if command != "plan" {
 		args = append(args, "-auto-approve")
 	}
@@ -74,9 +74,9 @@ func wait(t *testing.T, started *acctest.Command, command string) {
 }
 
 // run runs a command of Terraform.
-func run(t *testing.T, w *acctest.Workspace, command string) {
+func run(t *testing.T, w *acctest.Workspace, command string, options ...string) {
 	t.Helper()
-	wait(t, launch(t, w, command), command)
+	wait(t, launch(t, w, command, options...), command)
 }
 
 // peakOf runs a command of Terraform, and returns the peak memory of the provider's processes, in bytes. To look for it takes
@@ -84,7 +84,7 @@ func run(t *testing.T, w *acctest.Workspace, command string) {
 func peakOf(t *testing.T, w *acctest.Workspace, command string) (peak int) {
 	t.Helper()
 	started := launch(t, w, command)
-	done := make(chan int)
+	done := make(chan int, 1)
 	go func() {
 		most := 0
 		for started.Running() {
@@ -130,11 +130,11 @@ func twinProgram(t *testing.T) string {
 // A cycle is what is measured of many resources.
 type cycle struct{ apply, plan, destroy sample }
 
-func (c *cycle) measure(t *testing.T, w *acctest.Workspace) {
+func (c *cycle) measure(t *testing.T, w *acctest.Workspace, options ...string) {
 	t.Helper()
-	timed(&c.apply, func() { run(t, w, "apply") })
-	timed(&c.plan, func() { run(t, w, "plan") })
-	timed(&c.destroy, func() { run(t, w, "destroy") })
+	timed(&c.apply, func() { run(t, w, "apply", options...) })
+	timed(&c.plan, func() { run(t, w, "plan", options...) })
+	timed(&c.destroy, func() { run(t, w, "destroy", options...) })
 }
 
 // singles compares 1,000 single entries with the twin's, and with terraform_data of the same payloads. The three take
@@ -152,15 +152,21 @@ func singles(t *testing.T, table *report) {
 	none.Override(t, twinProgram(t))
 	real := acctest.NewWorkspace(t, provider(t)+entries)
 	data := acctest.NewWorkspace(t, fmt.Sprintf("resource \"terraform_data\" \"e\" {\n  count = %d\n  input = %q\n}\n", n, mark(before)))
-	var ours, twin, builtin cycle
+	const wide = "-parallelism=30"
+	var ours, twin, builtin, ours30, twin30 cycle
 	for range *repeat {
 		ours.measure(t, real)
 		twin.measure(t, none)
 		builtin.measure(t, data)
+		ours30.measure(t, real, wide)
+		twin30.measure(t, none, wide)
 	}
 	table.compare("apply of 1,000 entries", "provider", "no-I/O twin", "1.3", ours.apply, twin.apply)
 	table.compare("plan of 1,000 entries", "provider", "no-I/O twin", "1.5", ours.plan, twin.plan)
 	table.compare("destroy of 1,000 entries", "provider", "no-I/O twin", "1.3", ours.destroy, twin.destroy)
+	table.compare("apply of 1,000 entries, "+wide, "provider", "no-I/O twin", "", ours30.apply, twin30.apply)
+	table.compare("plan of 1,000 entries, "+wide, "provider", "no-I/O twin", "", ours30.plan, twin30.plan)
+	table.compare("destroy of 1,000 entries, "+wide, "provider", "no-I/O twin", "", ours30.destroy, twin30.destroy)
 	table.compare("apply of 1,000 entries", "provider", "`terraform_data`", "", ours.apply, builtin.apply)
 	table.compare("plan of 1,000 entries", "provider", "`terraform_data`", "", ours.plan, builtin.plan)
 	table.compare("destroy of 1,000 entries", "provider", "`terraform_data`", "", ours.destroy, builtin.destroy)
