@@ -76,7 +76,7 @@ const (
 func (t StateTable) Write(f Fence, ids []string, limits []uint64) Query {
 	fence, args, external := f.holds(ids)
 	unmoved, unmovedArgs, column := t.unmoved(ids, limits)
-	settings := withoutPayload(forFew(ids, writing()))
+	settings := withoutPayload(ids, writing())
 	settings["max_execution_time"] = f.executionTime()
 	return Query{
 		Text: fmt.Sprintf(`INSERT INTO %[1]s (%[2]s)
@@ -134,7 +134,7 @@ FROM %[3]s WHERE state_id IN %[4]s AND locked_at >= now() - ?
 UNION ALL
 SELECT toUInt8(%[5]d), %[6]s`, VerifyFence, counts, f.Lock, set, VerifyRows, rows),
 		Args:     append(args, rowsArgs...),
-		Settings: withoutPayload(forFew(ids, reading())),
+		Settings: withoutPayload(ids, reading()),
 		IDs:      external,
 	}
 }

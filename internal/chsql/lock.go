@@ -95,7 +95,7 @@ WHERE state_id IN %[5]s AND lock_id != ? AND locked_at >= now() - ?
 HAVING count() = 0`,
 		f.Lock, f.Lock.columns(), f.Lock.holderValue(), list, set)
 	args := append(append(listArgs, f.Lock.claimArgs(f, holder)...), setArgs...)
-	return Query{Text: text, Args: append(args, f.LockID, seconds(f.Stale)), Settings: withoutPayload(forFew(ids, writing())), IDs: external}
+	return Query{Text: text, Args: append(args, f.LockID, seconds(f.Stale)), Settings: withoutPayload(ids, writing()), IDs: external}
 }
 
 // Renew puts the same claims again with a fresh locked_at, but only while they are there, fresh and alone:
@@ -108,7 +108,7 @@ func (f Fence) Renew(ids []string, holder string) Query {
 SELECT arrayJoin(%[4]s), ?, now() - ?%[3]s FROM %[1]s
 WHERE state_id IN %[5]s AND locked_at >= now() - ?
 HAVING (%[6]s) = (?, 0)`, f.Lock, f.Lock.columns(), f.Lock.holderValue(), list, set, counts)
-	settings := withoutPayload(forFew(ids, writing()))
+	settings := withoutPayload(ids, writing())
 	settings["max_execution_time"] = f.executionTime()
 	args := append(append(listArgs, f.Lock.claimArgs(f, holder)...), setArgs...)
 	args = append(append(args, seconds(f.Stale)), countsArgs...)
@@ -151,7 +151,7 @@ func (l LockTable) Claims(ids []string, stale time.Duration) Query {
 FROM %s
 WHERE state_id IN %s AND locked_at >= now() - ?`, holder, l, set),
 		Args:     append(args, seconds(stale)),
-		Settings: withoutPayload(forFew(ids, reading())),
+		Settings: withoutPayload(ids, reading()),
 		IDs:      external,
 	}
 }
@@ -224,7 +224,7 @@ ORDER BY state_id, lock_id`, holder, l, where)
 // Both are scalar subqueries, since those are evaluated one after the other in the order of the list, and
 // the rows must be counted after the mutations were.
 func (l LockTable) Left(lockID string, ids []string) Query {
-	q := Query{Args: []any{l.Database, l.Name, lockID}, Settings: withoutPayload(forFew(ids, reading()))}
+	q := Query{Args: []any{l.Database, l.Name, lockID}, Settings: withoutPayload(ids, reading())}
 	only := ""
 	if fits(ids) {
 		only = " AND state_id IN ?"

@@ -41,7 +41,8 @@ func (t StateTable) VerifyRemoved(f Fence, ids []string, seen []uint64) Query {
 // removed is the condition that a row is one of those to remove. As a pair of comparisons for each id it would be clearer,
 // but cost the server half a second for a hundred of them.
 func (t StateTable) removed(ids []string, seen []uint64) (text string, args []any) {
-	return fmt.Sprintf("state_id IN ? AND %s <= transform(state_id, ?, ?, toUInt64(0))", t.Layout.version), []any{ids, ids, seen}
+	number, numberArgs, _ := numbers(ids, seen)
+	return fmt.Sprintf("state_id IN ? AND %s <= %s", t.Layout.version, number), append([]any{ids}, numberArgs...)
 }
 
 // Removable is how many of the ids, from the first on, one Remove can name: at least one, if there is one.

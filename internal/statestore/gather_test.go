@@ -52,36 +52,18 @@ func TestGather(t *testing.T) {
 // TestGatherLone: who finds the lane idle sets out at once, alone, and one who comes meanwhile waits for no third.
 func TestGatherLone(t *testing.T) {
 	var g grouper
-	started, goOn := make(chan int), make(chan struct{})
-	run := func(_ lane, m []*member) {
-		started <- len(m)
-		<-goOn
-		deliver(m, make([]outcome, len(m)))
+	q, idle := g.enter(lane{}, &member{})
+	if members := g.next(lane{}, q); !idle || len(members) != 1 {
+		t.Errorf("idle: %t, the first group has %d members", idle, len(members))
 	}
-	var all sync.WaitGroup
-	for i := range 2 {
-		all.Go(func() {
-			if _, err := g.join(context.Background(), lane{}, "test", task{id: fmt.Sprint(i)}, run); err != nil {
-				t.Error(err)
-			}
-		})
-		if i == 0 {
-			if n := <-started; n != 1 {
-				t.Errorf("the first group has %d members", n)
-			}
-		}
+	if _, idle := g.enter(lane{}, &member{}); idle {
+		t.Error("the lane is idle beside a group")
 	}
-	for waits := false; !waits; time.Sleep(time.Millisecond) {
-		g.mu.Lock()
-		waits = len(g.busy[lane{}].waiting) == 1
-		g.mu.Unlock()
+	g.done(q, 1)
+	g.gather(q, time.Hour)
+	if q.most != 2 { // as it is after waiting in vain
+		t.Error("the second waited for a third")
 	}
-	goOn <- struct{}{}
-	if n := <-started; n != 1 {
-		t.Errorf("the second group has %d members", n)
-	}
-	goOn <- struct{}{}
-	all.Wait()
 }
 
 func TestGatherEnough(t *testing.T) {

@@ -53,7 +53,7 @@ func TestBench(t *testing.T) {
 	if end < 0 {
 		t.Fatalf("%s has no comment", page)
 	}
-	if err := os.WriteFile(page, []byte(string(written[:end])+marker+text), 0o600); err != nil {
+	if err := os.WriteFile(page, []byte(string(written[:end])+marker+strings.TrimRight(text, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
