@@ -27,8 +27,15 @@ type FaultyProxy struct {
 
 // link is a proxied connection.
 type link struct {
-	client, server net.Conn
-	cut            bool // the next answer is lost, and the client with it; guarded by FaultyProxy.mu
+	client halfCloser
+	server net.Conn
+	cut    bool // the answers are lost from now on; guarded by FaultyProxy.mu
+}
+
+// halfCloser is a connection that can end in one direction: a [*net.TCPConn] or [*tls.Conn].
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
 }
 
 func (l *link) close() {
@@ -105,8 +112,8 @@ func (p *FaultyProxy) Stall(yes bool) {
 }
 
 // CutAfter loses the answer to a request. When a chunk from a client matches, the server still gets it, and whatever the
-// client sends after it; but instead of the server's next answer the client finds its connection closed. The server does not
-// notice. A chunk is what one read returns. Calls do not overlap; nil ends the cutting.
+// client sends after it; but instead of the server's next answer the client finds the end of the connection. The server does
+// not notice. A chunk is what one read returns. Calls do not overlap; nil ends the cutting.
 func (p *FaultyProxy) CutAfter(match func(chunk []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,11 +144,15 @@ func (p *FaultyProxy) connect(client net.Conn) (*link, bool) {
 	if refuse {
 		return nil, false
 	}
+	half, ok := client.(halfCloser)
+	if !ok {
+		return nil, false
+	}
 	server, err := p.dial()
 	if err != nil {
 		return nil, false
 	}
-	l := &link{client: client, server: server}
+	l := &link{client: half, server: server}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.links == nil {
@@ -207,7 +218,8 @@ func (p *FaultyProxy) download(l *link) {
 			p.mu.Unlock()
 			switch {
 			case cut:
-				_ = l.client.Close()
+				// Not closed: the server sends its first packets before it has the whole request.
+				_ = l.client.CloseWrite()
 			case stall:
 			default:
 				if _, err := l.client.Write(buf[:n]); err != nil {

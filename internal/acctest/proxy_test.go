@@ -3,6 +3,8 @@ package acctest
 import (
 	"bytes"
 	"context"
+	"io"
+	"net"
 	"testing"
 	"time"
 )
@@ -112,6 +114,54 @@ func TestProxyCutAfter(t *testing.T) {
 	}
 	if err := ping(conn); err != nil {
 		t.Errorf("the pool does not recover: %v", err)
+	}
+}
+
+// TestProxyCutEarly: a server that begins to answer before it has the whole request gets the rest of it.
+func TestProxyCutEarly(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	request := make(chan string, 1)
+	go func() {
+		defer close(request)
+		server, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = server.Close() }()
+		whole := make([]byte, len("begin, end"))
+		if _, err := io.ReadFull(server, whole[:len("begin")]); err != nil {
+			return
+		}
+		if _, err := server.Write([]byte("an answer")); err != nil {
+			return
+		}
+		if _, err := io.ReadFull(server, whole[len("begin"):]); err == nil {
+			request <- string(whole)
+		}
+	}()
+
+	p := Proxy(t, listener.Addr().String())
+	p.CutAfter(func(chunk []byte) bool { return bytes.HasPrefix(chunk, []byte("begin")) })
+	client, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if _, err := client.Write([]byte("begin")); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(client); len(answer) > 0 || err != nil {
+		t.Errorf("got %q, %v, want the end of the connection", answer, err)
+	}
+	if _, err := client.Write([]byte(", end")); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-request; got != "begin, end" {
+		t.Errorf("the server got %q", got)
 	}
 }
 
