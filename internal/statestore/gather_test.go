@@ -9,43 +9,68 @@ import (
 	"time"
 )
 
-// TestGather: ten callers, each of whom comes back a little later with the next call, as Terraform does. Without being
-// gathered they would be two halves that alternate. What a group does is only to take its time.
+// TestGather: ten callers, each of whom comes back with the next call. What a group does is only to take its time.
 func TestGather(t *testing.T) {
-	const callers, calls, pause = 10, 150, 40 * time.Millisecond
-	var g grouper
-	var groups, members, next atomic.Int64
-	run := func(_ lane, m []*member) {
-		groups.Add(1)
-		members.Add(int64(len(m)))
-		time.Sleep(pause)
-		deliver(m, make([]outcome, len(m)))
-	}
-	call := func(id int64) {
-		if _, err := g.join(context.Background(), lane{}, "test", task{id: fmt.Sprint(id)}, run); err != nil {
-			t.Error(err)
-		}
-	}
-	var all sync.WaitGroup
-	for caller := range callers {
-		all.Go(func() {
-			for id := next.Add(1); id <= calls; id = next.Add(1) {
-				time.Sleep(time.Duration(caller) * time.Millisecond)
-				call(id)
+	const callers = 10
+	for _, tt := range []struct {
+		name string
+		// takes is how long a group takes; between is what a caller does between two calls.
+		takes   time.Duration
+		between func(caller int)
+		calls   int64
+		// most is how many groups there may be.
+		most int64
+	}{
+		// Without being gathered they would be two halves that alternate: 30 groups. 22, where no call is late.
+		{"all at once", 40 * time.Millisecond, func(caller int) { time.Sleep(time.Duration(caller) * time.Millisecond) }, 150, 27},
+		// Terraform has one thing to do for each in turn. Here it takes a little longer than a group does. If the lane were idle
+		// as soon as all are served, nearly each would set out alone: 52 groups. 9, where no call is late.
+		{"one by one", 60 * time.Millisecond, oneByOne(70 * time.Millisecond), 60, 20},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var g grouper
+			var groups, members, next atomic.Int64
+			run := func(_ lane, m []*member) {
+				groups.Add(1)
+				members.Add(int64(len(m)))
+				time.Sleep(tt.takes)
+				deliver(m, make([]outcome, len(m)))
+			}
+			var all sync.WaitGroup
+			for caller := range callers {
+				all.Go(func() {
+					for id := next.Add(1); id <= tt.calls; id = next.Add(1) {
+						if _, err := g.join(context.Background(), lane{}, "test", task{id: fmt.Sprint(id)}, run); err != nil {
+							t.Error(err)
+						}
+						tt.between(caller)
+					}
+				})
+			}
+			all.Wait()
+			if members.Load() != tt.calls {
+				t.Fatalf("%d members, want %d", members.Load(), tt.calls)
+			}
+			if n := groups.Load(); n > tt.most {
+				t.Errorf("%d groups of %d calls by %d callers", n, tt.calls, callers)
+			}
+			for idle := false; !idle; time.Sleep(time.Millisecond) {
+				g.mu.Lock()
+				idle = len(g.busy) == 0
+				g.mu.Unlock()
 			}
 		})
 	}
-	all.Wait()
-	if members.Load() != calls {
-		t.Fatalf("%d members, want %d", members.Load(), calls)
-	}
-	if n := groups.Load(); n > 27 { // 22, where no call is late; 30 where nobody is waited for
-		t.Errorf("%d groups of %d calls by %d callers", n, calls, callers)
-	}
-	for idle := false; !idle; time.Sleep(time.Millisecond) {
-		g.mu.Lock()
-		idle = len(g.busy) == 0
-		g.mu.Unlock()
+}
+
+// oneByOne takes the callers in turn, each for so long.
+func oneByOne(d time.Duration) func(int) {
+	var turn sync.Mutex
+	return func(int) {
+		turn.Lock()
+		defer turn.Unlock()
+		time.Sleep(d)
 	}
 }
 
@@ -71,9 +96,11 @@ func TestGatherEnough(t *testing.T) {
 		waiting, most int
 		want          bool
 	}{
-		{0, 10, true}, // nobody: the lane ends
-		{1, 1, true},  // a lone one
-		{1, 2, true},  // one who came while another was under way
+		{0, 0, true}, // nobody has come for a while: the lane ends
+		{0, 1, true}, // nor does it wait for the next of those who come one at a time
+		{0, 10, false},
+		{1, 1, true}, // a lone one
+		{1, 2, true}, // one who came while another was under way
 		{1, 3, false},
 		{2, 3, true},
 		{6, 10, false},

@@ -19,10 +19,13 @@ import (
 //
 // A call that finds its lane idle sets out at once, alone; those that come meanwhile set out together when it is done.
 // So a lone call never waits. But Terraform's come one by one: if each group set out with those who happened to be
-// there, it would be two or three of ten, and each costs the server as much as ten. So a group is gathered: most of the
-// calls that were under way at once should be there, and the next one gets as long to come as the group before took, no
-// longer. At a parallelism of 10, a thousand entries make 150 groups this way instead of 300, and the server has half of
-// the work.
+// there, it would be two or three of ten, and each costs the server as much as ten. So a group is gathered: three quarters
+// of the calls that were under way at once should be there, and the next one gets twice as long to come as the group
+// before took: that is what it would wait for if it came too late. At a parallelism of 10, a thousand entries make 150
+// groups this way instead of 300 to 400, and the server has half of the work.
+//
+// Where calls were under way together, a lane is not idle as soon as all are served, but when nobody has come for that
+// time: else the first to come back would set out alone, and leave the others to the next group.
 //
 // Each call keeps its own decision and its own outcome: an entry that moved or exists already refuses for itself. One
 // that another client has locked waits alone. What fails for all, and might be the fault of one, is tried again for
@@ -133,7 +136,7 @@ func (g *grouper) drain(at lane, q *queue, run func(at lane, members []*member))
 		start := time.Now()
 		run(at, members)
 		g.done(q, len(members))
-		g.gather(q, time.Since(start))
+		g.gather(q, 2*time.Since(start))
 	}
 }
 
@@ -163,11 +166,11 @@ func (g *grouper) gather(q *queue, patience time.Duration) {
 }
 
 // enough tells whether three quarters of those are there who may have come meanwhile: the first of all was alone, and all
-// others may wait behind it.
+// others may wait behind it. Where no two were under way at once, nobody is waited for.
 func (g *grouper) enough(q *queue) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(q.waiting) == 0 || 4*len(q.waiting) >= 3*min(q.most-1, maxGroup)
+	return 4*len(q.waiting) >= 3*min(q.most-1, maxGroup)
 }
 
 // settle takes those who are there for all who come.
