@@ -132,6 +132,7 @@ func TestProxyCutEarly(t *testing.T) {
 			return
 		}
 		defer func() { _ = server.Close() }()
+		_ = server.SetDeadline(time.Now().Add(10 * time.Second))
 		whole := make([]byte, len("begin, end"))
 		if _, err := io.ReadFull(server, whole[:len("begin")]); err != nil {
 			return
@@ -151,6 +152,7 @@ func TestProxyCutEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
+	_ = client.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := client.Write([]byte("begin")); err != nil {
 		t.Fatal(err)
 	}

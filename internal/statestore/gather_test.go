@@ -6,71 +6,73 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // TestGather: ten callers, each of whom comes back with the next call. What a group does is only to take its time.
 func TestGather(t *testing.T) {
-	const callers = 10
+	const callers, calls = 10, 150
 	for _, tt := range []struct {
 		name string
-		// takes is how long a group takes; between is what a caller does between two calls.
+		// takes is how long a group takes; between makes what a caller does between two calls.
 		takes   time.Duration
-		between func(caller int)
-		calls   int64
-		// most is how many groups there may be.
-		most int64
+		between func() func(caller int)
 	}{
-		// Without being gathered they would be two halves that alternate: 30 groups. 22, where no call is late.
-		{"all at once", 40 * time.Millisecond, func(caller int) { time.Sleep(time.Duration(caller) * time.Millisecond) }, 150, 27},
+		// Without being gathered they would be two halves that alternate: 30 groups.
+		{"all at once", 40 * time.Millisecond, func() func(int) {
+			return func(caller int) { time.Sleep(time.Duration(caller) * time.Millisecond) }
+		}},
 		// Terraform has one thing to do for each in turn. Here it takes a little longer than a group does. If the lane were idle
-		// as soon as all are served, nearly each would set out alone: 52 groups. 9, where no call is late.
-		{"one by one", 60 * time.Millisecond, oneByOne(70 * time.Millisecond), 60, 20},
+		// as soon as all are served, nearly each would set out alone: 142 groups.
+		{"one by one", 10 * time.Millisecond, func() func(int) { return oneByOne(15 * time.Millisecond) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var g grouper
-			var groups, members, next atomic.Int64
-			run := func(_ lane, m []*member) {
-				groups.Add(1)
-				members.Add(int64(len(m)))
-				time.Sleep(tt.takes)
-				deliver(m, make([]outcome, len(m)))
-			}
-			var all sync.WaitGroup
-			for caller := range callers {
-				all.Go(func() {
-					for id := next.Add(1); id <= tt.calls; id = next.Add(1) {
-						if _, err := g.join(context.Background(), lane{}, "test", task{id: fmt.Sprint(id)}, run); err != nil {
-							t.Error(err)
+			synctest.Test(t, func(t *testing.T) {
+				var g grouper
+				between := tt.between()
+				var groups, members, next atomic.Int64
+				run := func(_ lane, m []*member) {
+					groups.Add(1)
+					members.Add(int64(len(m)))
+					time.Sleep(tt.takes)
+					deliver(m, make([]outcome, len(m)))
+				}
+				var all sync.WaitGroup
+				for caller := range callers {
+					all.Go(func() {
+						for id := next.Add(1); id <= calls; id = next.Add(1) {
+							if _, err := g.join(context.Background(), lane{}, "test", task{id: fmt.Sprint(id)}, run); err != nil {
+								t.Error(err)
+							}
+							between(caller)
 						}
-						tt.between(caller)
-					}
-				})
-			}
-			all.Wait()
-			if members.Load() != tt.calls {
-				t.Fatalf("%d members, want %d", members.Load(), tt.calls)
-			}
-			if n := groups.Load(); n > tt.most {
-				t.Errorf("%d groups of %d calls by %d callers", n, tt.calls, callers)
-			}
-			for idle := false; !idle; time.Sleep(time.Millisecond) {
-				g.mu.Lock()
-				idle = len(g.busy) == 0
-				g.mu.Unlock()
-			}
+					})
+				}
+				all.Wait()
+				if members.Load() != calls {
+					t.Fatalf("%d members, want %d", members.Load(), calls)
+				}
+				if n := groups.Load(); n > 24 { // of seven each, but for the first and the last ones
+					t.Errorf("%d groups of %d calls by %d callers", n, calls, callers)
+				}
+				time.Sleep(maxGathering)
+				synctest.Wait()
+				if len(g.busy) != 0 {
+					t.Error("the lane has not ended")
+				}
+			})
 		})
 	}
 }
 
-// oneByOne takes the callers in turn, each for so long.
+// oneByOne makes a function that takes the callers in turn, each for so long.
 func oneByOne(d time.Duration) func(int) {
-	var turn sync.Mutex
+	turn := make(chan struct{}, 1)
 	return func(int) {
-		turn.Lock()
-		defer turn.Unlock()
+		turn <- struct{}{}
 		time.Sleep(d)
+		<-turn
 	}
 }
 
@@ -96,8 +98,9 @@ func TestGatherEnough(t *testing.T) {
 		waiting, most int
 		want          bool
 	}{
-		{0, 0, true}, // nobody has come for a while: the lane ends
-		{0, 1, true}, // nor does it wait for the next of those who come one at a time
+		{0, 0, true},  // nobody has come for a while: the lane ends
+		{0, 1, true},  // nor does it wait for the next of those who come one at a time
+		{0, 2, false}, // two were under way together: it lingers
 		{0, 10, false},
 		{1, 1, true}, // a lone one
 		{1, 2, true}, // one who came while another was under way
@@ -111,7 +114,11 @@ func TestGatherEnough(t *testing.T) {
 		{100, 250, true}, // no more fit in
 	} {
 		var g grouper
-		if got := g.enough(&queue{waiting: make([]*member, tt.waiting), most: tt.most}); got != tt.want {
+		q := &queue{most: tt.most}
+		for range tt.waiting {
+			q.waiting = append(q.waiting, &member{})
+		}
+		if got := g.enough(q); got != tt.want {
 			t.Errorf("%d of %d are enough: %t, want %t", tt.waiting, tt.most, got, tt.want)
 		}
 	}
@@ -142,5 +149,27 @@ func TestGatherWithout(t *testing.T) {
 	g.done(q, 1)
 	if members := g.next(lane{}, q); len(members) != 0 || len(g.busy) != 0 {
 		t.Error("the lane did not end")
+	}
+}
+
+// TestGatherLeft: who has left is neither there nor awaited.
+func TestGatherLeft(t *testing.T) {
+	var g grouper
+	var q *queue
+	for i := range 10 {
+		m := &member{task: task{id: fmt.Sprint(i)}}
+		q, _ = g.enter(lane{}, m)
+		if i > 0 {
+			m.leave()
+		}
+	}
+	if g.enough(q) {
+		t.Error("one of ten is enough")
+	}
+	if g.settle(q); q.most != 1 || !g.enough(q) {
+		t.Errorf("%d are waited for", q.most)
+	}
+	if members := g.next(lane{}, q); len(members) != 1 {
+		t.Errorf("a group of %d", len(members))
 	}
 }
