@@ -18,14 +18,16 @@ func TestGather(t *testing.T) {
 		// takes is how long a group takes; between makes what a caller does between two calls.
 		takes   time.Duration
 		between func() func(caller int)
+		// within is how long all of it may take: nobody is waited for who cannot come.
+		within time.Duration
 	}{
 		// Without being gathered they would be two halves that alternate: 30 groups.
 		{"all at once", 40 * time.Millisecond, func() func(int) {
 			return func(caller int) { time.Sleep(time.Duration(caller) * time.Millisecond) }
-		}},
+		}, 1400 * time.Millisecond},
 		// Terraform has one thing to do for each in turn. Here it takes a little longer than a group does. If the lane were idle
 		// as soon as all are served, nearly each would set out alone: 142 groups.
-		{"one by one", 10 * time.Millisecond, func() func(int) { return oneByOne(15 * time.Millisecond) }},
+		{"one by one", 10 * time.Millisecond, func() func(int) { return oneByOne(15 * time.Millisecond) }, 2450 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,7 +51,11 @@ func TestGather(t *testing.T) {
 						}
 					})
 				}
+				start := time.Now()
 				all.Wait()
+				if took := time.Since(start); took > tt.within {
+					t.Errorf("took %s", took)
+				}
 				if members.Load() != calls {
 					t.Fatalf("%d members, want %d", members.Load(), calls)
 				}
@@ -172,4 +178,17 @@ func TestGatherLeft(t *testing.T) {
 	if members := g.next(lane{}, q); len(members) != 1 {
 		t.Errorf("a group of %d", len(members))
 	}
+}
+
+// TestGatherBounded: however long a group takes, those who are there wait for the others no longer than that.
+func TestGatherBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g grouper
+		q := &queue{most: 10, arrived: make(chan struct{}, 1)}
+		start := time.Now()
+		g.gather(q, time.Hour)
+		if took := time.Since(start); took != maxGathering {
+			t.Errorf("took %s, want %s", took, maxGathering)
+		}
+	})
 }
