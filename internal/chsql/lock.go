@@ -58,7 +58,7 @@ func Refusal(message string) string {
 // counts are two aggregates over the live claims of a set of state_ids: of how many a fresh claim of ours is
 // there, and how many claims of others are.
 func (f Fence) counts() (text string, args []any) {
-	text = "uniqExactIf(state_id, lock_id = ? AND locked_at > now64(3) - toIntervalMillisecond(?)), countIf(lock_id != ?)"
+	text = "uniqExactIf(state_id, lock_id = ? AND toUnixTimestamp64Milli(now64(3)) - 1000 * toUnixTimestamp(locked_at) < ?), countIf(lock_id != ?)"
 	return text, []any{f.LockID, (f.Backdate + f.Fresh()).Milliseconds(), f.LockID}
 }
 
@@ -176,7 +176,7 @@ func (l LockTable) Release(lockID string, ids []string, mode DeleteMode) Query {
 		Text: fmt.Sprintf("DELETE FROM %s WHERE lock_id = ?", l),
 		Args: []any{lockID},
 		// Before 23.3, lightweight deletes were an experiment.
-		Settings: map[string]string{"allow_experimental_lightweight_delete": "1", "lightweight_deletes_sync": "2"},
+		Settings: withoutPayload(ids, map[string]string{"allow_experimental_lightweight_delete": "1", "lightweight_deletes_sync": "2"}),
 	}
 	if fits(ids) {
 		q.Text += " AND state_id IN ?"
