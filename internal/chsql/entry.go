@@ -27,41 +27,25 @@ ORDER BY state_id`, t.Layout.version, t, set),
 	}
 }
 
-// Newest reads what a write has to know of the state_ids. Columns: kind UInt8, state_id String, version UInt64,
-// buried UInt64, completed_state and partial_state Nullable(String), micros Int64 (Unix microseconds). By kind:
+// Versions reads which versions are stored of the state_ids. Columns: state_id String, alive UInt64, buried UInt64, micros
+// Int64 (Unix microseconds). One row is the server's time, in micros, which is zero in all others. Those are one for each
+// state_id that has a row: alive is the newest version that is no tombstone, buried that of a tombstone, each zero for none.
 //
-//   - [NewestClock], one row: micros is the server's time.
-//   - [NewestStored], one for each state_id that has a row: version is the newest, tombstones included, buried that
-//     of a tombstone.
-//   - [NewestLive], one for each live entry: what FINAL shows; micros is its updated_at.
-//
-// The newest version is a maximum without FINAL, so that tombstones count; the payload is FINAL's, which on
-// equal versions takes the row inserted last, where argMax takes another.
-// The two are read from two snapshots: they agree if the newest is the version of the live row, or of a
-// tombstone where none is live. Otherwise somebody wrote in between.
-func (t StateTable) Newest(ids []string) Query {
+// The versions are maxima without FINAL, so that tombstones count. They tell what FINAL shows, unless they are equal: then it
+// takes the row that was inserted last.
+func (t StateTable) Versions(ids []string) Query {
 	set, args, external := in(ids)
 	return Query{
-		Text: fmt.Sprintf(`SELECT toUInt8(%[3]d), '', toUInt64(0), toUInt64(0), CAST(NULL, 'Nullable(String)'), CAST(NULL, 'Nullable(String)'), toUnixTimestamp64Micro(now64(6))
+		Text: fmt.Sprintf(`SELECT '', toUInt64(0), toUInt64(0), toUnixTimestamp64Micro(now64(6))
 UNION ALL
-SELECT toUInt8(%[4]d), state_id, max(%[6]s), maxIf(%[6]s, %[7]s = 1), NULL, NULL, toInt64(0)
+SELECT state_id, maxIf(%[3]s, NOT %[4]s), maxIf(%[3]s, %[4]s), toInt64(0)
 FROM %[1]s WHERE state_id IN %[2]s
-GROUP BY state_id
-UNION ALL
-SELECT toUInt8(%[5]d), state_id, %[6]s, toUInt64(0), completed_state, partial_state, 1000 * toUnixTimestamp64Milli(updated_at)
-FROM %[1]s FINAL WHERE state_id IN %[2]s`, t, set, NewestClock, NewestStored, NewestLive, t.Layout.version, t.Layout.deleted),
-		Args:     append(args, args...),
-		Settings: reading(),
+GROUP BY state_id`, t, set, t.Layout.version, t.Layout.deleted),
+		Args:     args,
+		Settings: withoutPayload(ids, reading()),
 		IDs:      external,
 	}
 }
-
-// The kinds of rows of [StateTable.Newest].
-const (
-	NewestClock  = 0
-	NewestStored = 1
-	NewestLive   = 2
-)
 
 // Write inserts the rows of [Incoming], one for each of the ids, or nothing: unless the fence holds for all of them,
 // and of each the newest version that is stored is just below its limit. A limit of zero is for a state_id of which no
@@ -101,6 +85,9 @@ func (t StateTable) unmoved(ids []string, limits []uint64) (text string, args []
 		}
 	}
 	set, setArgs, _ := in(ids)
+	if known == 0 {
+		return fmt.Sprintf("SELECT count() = 0 FROM %s WHERE state_id IN %s", t, set), setArgs, nil
+	}
 	limit, limitArgs, column := numbers(ids, limits)
 	text = fmt.Sprintf("SELECT uniqExactIf(state_id, %[1]s + 1 = %[2]s) = ? AND countIf(%[1]s >= %[2]s) = 0 FROM %[3]s WHERE state_id IN %[4]s",
 		t.Layout.version, limit, t, set)

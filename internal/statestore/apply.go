@@ -105,7 +105,7 @@ type application struct {
 func (a *application) apply(ctx context.Context, batch []Edit) []error {
 	tasks, deletes := make([]task, len(batch)), 0
 	for i, e := range batch {
-		tasks[i] = task{e.StateID, func(now stored) (change, error) { return a.store.decide(a.at(e), e, now) }}
+		tasks[i] = a.store.task(a.at(e), e)
 		if e.deletes() {
 			deletes++
 		}

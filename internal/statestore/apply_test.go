@@ -226,54 +226,59 @@ func testApplyVersions(t *testing.T, protocol chconn.Protocol, n int, id func(i 
 	}
 
 	// One moves after it was read, one comes, one goes, and one goes while another comes with the least version there is:
-	// nothing is written over any of them, nor beside them.
+	// nothing is written over any of them, nor beside them. What happens between the versions and the payloads is seen before
+	// there is anything to write.
 	const moved = `{"moved": 1}`
 	came := "INSERT INTO " + quoted(at) + " (state_id, completed_state, version) VALUES ('other', ?, ?)"
 	gone := "DELETE FROM " + quoted(at) + " WHERE state_id = ?"
-	for _, tt := range []struct {
-		name    string
-		happens func()
-		errs    int
-	}{
-		{"moves", func() {
-			exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state) VALUES (?, ?)", id(5), moved)
-		}, 1},
-		{"comes", func() { exec(t, conn, came, moved, 1) }, 1},
-		{"goes", func() { exec(t, conn, gone, id(6)) }, 1},
-		{"goes and comes", func() {
-			exec(t, conn, gone, id(7))
-			exec(t, conn, came, moved, 0)
-		}, 2},
-	} {
-		before := live(t, s, at)
-		edits := []statestore.Edit{create("other")}
-		for i := range n {
-			if e, ok := before[id(i)]; ok && e.Version == stored[id(i)].Entry.Version {
-				edits = append(edits, update(i, `{"singer_state": {"d": 1}}`))
+	for round, after := range []string{"entries.apply.newest", "entries.apply.live"} {
+		victims := 5 + 3*round
+		for _, tt := range []struct {
+			name    string
+			happens func()
+			errs    int
+			writes  [2]int // by round
+		}{
+			{"moves", func() {
+				exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state) VALUES (?, ?)", id(victims), moved)
+			}, 1, [2]int{0, 1}},
+			{"comes", func() { exec(t, conn, came, moved, 1) }, 1, [2]int{1, 1}},
+			{"goes", func() { exec(t, conn, gone, id(victims+1)) }, 1, [2]int{0, 1}},
+			{"goes and comes", func() {
+				exec(t, conn, gone, id(victims+2))
+				exec(t, conn, came, moved, 0)
+			}, 2, [2]int{0, 1}},
+		} {
+			before := live(t, s, at)
+			edits := []statestore.Edit{create("other")}
+			for i := range n {
+				if e, ok := before[id(i)]; ok && e.Version == stored[id(i)].Entry.Version {
+					edits = append(edits, update(i, `{"singer_state": {"d": 1}}`))
+				}
 			}
-		}
-		c.log.stop("entries.apply.newest")
-		done := make(chan error, 1)
-		go func() {
-			_, err := s.Apply(context.Background(), at.Database, at.Table, edits)
-			done <- err
-		}()
-		<-c.log.stopped
-		tt.happens()
-		close(c.log.goOn)
-		var failed *statestore.ApplyError
-		if err := <-done; !errors.As(err, &failed) || len(failed.Errs) != tt.errs || errors.As(failed.Errs[0], new(*statestore.UncertainError)) {
-			t.Errorf("one %s: %v", tt.name, err)
-		}
-		if writes := c.log.count("entries.apply.write"); writes != 1 {
-			t.Errorf("one %s: %d writes, want the one that is refused", tt.name, writes)
-		}
-		for id, e := range live(t, s, at) {
-			if strings.Contains(*e.Completed, `"d"`) || id == "other" && e.Version > 1 {
-				t.Errorf("one %s: %s was written", tt.name, id)
+			c.log.stop(after)
+			done := make(chan error, 1)
+			go func() {
+				_, err := s.Apply(context.Background(), at.Database, at.Table, edits)
+				done <- err
+			}()
+			<-c.log.stopped
+			tt.happens()
+			close(c.log.goOn)
+			var failed *statestore.ApplyError
+			if err := <-done; !errors.As(err, &failed) || len(failed.Errs) != tt.errs || errors.As(failed.Errs[0], new(*statestore.UncertainError)) {
+				t.Errorf("one %s after %s: %v", tt.name, after, err)
 			}
+			if writes := c.log.count("entries.apply.write"); writes != tt.writes[round] {
+				t.Errorf("one %s after %s: %d writes, want %d, refused", tt.name, after, writes, tt.writes[round])
+			}
+			for id, e := range live(t, s, at) {
+				if strings.Contains(*e.Completed, `"d"`) || id == "other" && e.Version > 1 {
+					t.Errorf("one %s after %s: %s was written", tt.name, after, id)
+				}
+			}
+			exec(t, conn, "DELETE FROM "+quoted(at)+" WHERE state_id = 'other'")
 		}
-		exec(t, conn, "DELETE FROM "+quoted(at)+" WHERE state_id = 'other'")
 	}
 }
 

@@ -37,6 +37,11 @@ type Edit struct {
 // deletes tells whether nothing is to be left of the entry.
 func (e Edit) deletes() bool { return e.Verb == EditDelete || e.Verb == EditClear }
 
+// task is an edit of an entry as a task.
+func (s *Store) task(at Address, e Edit) task {
+	return task{id: at.StateID, versions: e.deletes(), decide: func(now stored) (change, error) { return s.decide(at, e, now) }}
+}
+
 // decide says what an edit makes of what is stored. It returns an *ExistsError or a *MovedError if that is not what
 // the edit is about.
 func (s *Store) decide(at Address, e Edit, now stored) (change, error) {

@@ -126,7 +126,7 @@ func (s *Store) Delete(ctx context.Context, at Address, expect uint64) (Written,
 
 // edit edits one entry.
 func (s *Store) edit(ctx context.Context, at Address, e Edit) (Written, error) {
-	written, err := s.writeOne(ctx, at, "entry."+e.Verb.String(), func(now stored) (change, error) { return s.decide(at, e, now) })
+	written, err := s.writeOne(ctx, at.table(), "entry."+e.Verb.String(), s.task(at, e))
 	if err != nil {
 		return written.Written, err
 	}

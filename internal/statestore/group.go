@@ -13,7 +13,7 @@ import (
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/lock"
 )
 
-// Terraform works on many resources at a time, and each of their entries would cost the server seven statements.
+// Terraform works on many resources at a time, and each of their entries would cost the server seven statements or eight.
 // Calls on single entries of one table that are in flight together share them instead: one lock, one reading, one
 // INSERT, one verification, one release.
 //
@@ -213,13 +213,13 @@ func (g *grouper) next(at lane, q *queue) (members []*member) {
 }
 
 // writeOne changes one entry under its lock, together with others that are in flight.
-func (s *Store) writeOne(ctx context.Context, at Address, operation string, decide func(stored) (change, error)) (outcome, error) {
-	table, err := s.lockable(ctx, at.table())
+func (s *Store) writeOne(ctx context.Context, at chsql.Table, operation string, t task) (outcome, error) {
+	table, err := s.lockable(ctx, at)
 	if err != nil {
 		return outcome{}, err
 	}
-	hold := s.locker.Covered(table.lock, at.StateID)
-	return s.writes.join(ctx, lane{at.table(), hold}, operation, task{at.StateID, decide}, s.writeGroup)
+	hold := s.locker.Covered(table.lock, t.id)
+	return s.writes.join(ctx, lane{at, hold}, operation, t, s.writeGroup)
 }
 
 // writeGroup writes a group of entries, without waiting for a lock: whoever meets one waits for it outside of the lane.
@@ -288,12 +288,13 @@ func (s *Store) writeMembers(at lane, members []*member, how manner) ([]outcome,
 		if m.operation != operation {
 			operation = "entries"
 		}
-		tasks[i] = task{m.id, func(now stored) (change, error) {
+		tasks[i] = m.task
+		tasks[i].decide = func(now stored) (change, error) {
 			if !m.stay() {
 				return change{}, context.Cause(m.ctx)
 			}
 			return m.decide(now)
-		}}
+		}
 	}
 	return s.write(ctx, at.table, operation, tasks, how)
 }

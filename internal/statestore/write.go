@@ -14,12 +14,14 @@ import (
 
 // stored is what a write has read of a state_id inside the lock.
 type stored struct {
+	// entry is the live one. If the task is about versions alone, it has no more than its state_id and version.
 	entry Entry
 	live  bool
 	// known tells whether any row was found, be it a tombstone.
 	known bool
-	// newest is the newest version of any row, tombstones included; buried that of a tombstone.
-	newest, buried uint64
+	// newest is the newest version of any row, tombstones included; tied says that both a tombstone and another row have it.
+	newest uint64
+	tied   bool
 	// now is the server's time, in Unix microseconds.
 	now uint64
 }
@@ -27,14 +29,6 @@ type stored struct {
 // moved says what is stored instead of the version that was expected.
 func (s stored) moved(at Address, expect uint64) error {
 	return &MovedError{Address: at, Planned: expect, Found: s.newest, Gone: !s.live}
-}
-
-// consistent tells whether the two halves of the reading agree; see chsql.StateTable.Newest.
-func (s stored) consistent() bool {
-	if s.live {
-		return s.entry.Version == s.newest
-	}
-	return s.newest == s.buried
 }
 
 // A change is the next version of an entry.
@@ -48,8 +42,10 @@ type change struct {
 // A task is one entry that a write is about. Decide says what is to become of it, given what is stored; it may be
 // asked again, if a pipeline wrote meanwhile.
 type task struct {
-	id     string
-	decide func(stored) (change, error)
+	id string
+	// versions says that Decide looks at no payload.
+	versions bool
+	decide   func(stored) (change, error)
 }
 
 // An outcome is what became of a task: its error, or what is stored now. With an error and nothing done, nothing was
@@ -100,7 +96,7 @@ func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tas
 		w := batch{table: table, operation: operation, outcomes: make([]outcome, len(tasks))}
 		outcomes = w.outcomes
 		for attempt := 1; ; attempt++ {
-			found, err := s.newest(ctx, table, ids, operation)
+			found, err := s.newest(ctx, table, tasks, operation)
 			if err != nil {
 				return err
 			}
@@ -131,57 +127,90 @@ func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tas
 	return outcomes, nil
 }
 
-// newest reads what is stored of the entries, until both halves of the reading agree.
-func (s *Store) newest(ctx context.Context, table resolved, ids []string, operation string) (map[string]stored, error) {
-	var torn string
+// newest reads what is stored of the entries that tasks are about, until the versions and the payloads, which are read one
+// after the other, fit together.
+func (s *Store) newest(ctx context.Context, table resolved, tasks []task, operation string) (map[string]stored, error) {
+	ids := make([]string, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.id
+	}
+	var torn []string
 	for range rereads {
-		found, err := s.readNewest(ctx, table, ids, operation)
+		found, err := s.versions(ctx, table, ids, operation)
+		if err == nil {
+			torn, err = s.payloads(ctx, table, tasks, found, operation)
+		}
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(ids, func(id string) bool { return !found[id].consistent() })
-		if i < 0 {
+		if len(torn) == 0 {
 			return found, nil
 		}
-		torn = ids[i]
 	}
-	return nil, fmt.Errorf("%s: state_id %q in %s is written all the time by a client that holds no lock", operation, torn, table.state)
+	return nil, fmt.Errorf("%s: state_id %q in %s is written all the time by a client that holds no lock", operation, torn[0], table.state)
 }
 
-// readNewest puts together the rows of chsql.StateTable.Newest.
-func (s *Store) readNewest(ctx context.Context, table resolved, ids []string, operation string) (map[string]stored, error) {
+// versions reads the newest version of each entry, and whether it is a live one.
+func (s *Store) versions(ctx context.Context, table resolved, ids []string, operation string) (map[string]stored, error) {
 	found := make(map[string]stored, len(ids))
 	var now uint64
-	err := s.db.Query(ctx, statement(operation+".newest", table.state.Newest(ids)), func(r chconn.Row) error {
+	err := s.db.Query(ctx, statement(operation+".newest", table.state.Versions(ids)), func(r chconn.Row) error {
 		var (
-			kind            uint8
-			entry           Entry
-			version, buried uint64
-			micros          int64
+			id            string
+			alive, buried uint64
+			micros        int64
 		)
-		if err := r.Scan(&kind, &entry.StateID, &version, &buried, &entry.Completed, &entry.Partial, &micros); err != nil {
+		if err := r.Scan(&id, &alive, &buried, &micros); err != nil {
 			return err
 		}
-		one := found[entry.StateID]
-		switch kind {
-		case chsql.NewestClock:
+		if micros > 0 {
 			now = uint64(micros)
 			return nil
-		case chsql.NewestStored:
-			one.known, one.newest, one.buried = true, version, buried
-		case chsql.NewestLive:
-			entry.Version, entry.UpdatedAt = version, time.UnixMicro(micros).UTC()
-			one.entry, one.live = entry, true
 		}
-		found[entry.StateID] = one
+		found[id] = stored{live: alive > buried, known: true, newest: max(alive, buried), tied: alive == buried}
 		return nil
 	})
 	for _, id := range ids {
 		one := found[id]
 		one.now, one.entry.StateID = now, id
+		if one.live {
+			one.entry.Version = one.newest
+		}
 		found[id] = one
 	}
 	return found, err
+}
+
+// payloads adds what FINAL shows of the live entries whose tasks look at payloads, and of those of which nothing else tells
+// whether they are live. Torn are those of which it shows another version than was found: somebody has just written.
+func (s *Store) payloads(ctx context.Context, table resolved, tasks []task, found map[string]stored, operation string) (torn []string, err error) {
+	var ids []string
+	for _, t := range tasks {
+		if one := found[t.id]; one.tied || one.live && !t.versions {
+			ids = append(ids, t.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	entries, err := query(ctx, s, statement(operation+".live", table.state.Live(ids)), scanEntry)
+	shown := make(map[string]Entry, len(entries))
+	for _, e := range entries {
+		shown[e.StateID] = e
+	}
+	for _, id := range ids {
+		one := found[id]
+		entry, live := shown[id]
+		if live && entry.Version != one.newest || !live && !one.tied {
+			torn = append(torn, id)
+		}
+		one.live, one.entry = live, Entry{StateID: id}
+		if live {
+			one.entry = entry
+		}
+		found[id] = one
+	}
+	return torn, err
 }
 
 // A batch is one INSERT of several entries.
@@ -328,7 +357,7 @@ func (s stored) stamp(layout *chsql.Layout) (uint64, error) {
 
 // uncertain looks up what is stored now, for the errors of a write of which nobody can say what became of it.
 func (s *Store) uncertain(ctx context.Context, w *batch, ids []string, cause error) {
-	found, err := s.readNewest(context.WithoutCancel(ctx), w.table, ids, "entry.uncertain")
+	found, err := s.versions(context.WithoutCancel(ctx), w.table, ids, "entry.uncertain")
 	for _, r := range w.rows {
 		at := Address{Database: w.table.state.Database, Table: w.table.state.Name, StateID: r.StateID}
 		result := &UncertainError{Address: at, Stamp: r.Version, Removed: r.deleted && !w.table.state.Layout.Tombstones(), Err: cause}
