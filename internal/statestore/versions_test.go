@@ -133,8 +133,10 @@ func TestStatements(t *testing.T) {
 			call func() error
 			want []string
 		}{
-			{"create", func() error { return written(c.store.Create(ctx, at, payload, nil)) },
-				locked("entry.create.newest", "entry.create.write", "entry.create.verify")},
+			{
+				"create", func() error { return written(c.store.Create(ctx, at, payload, nil)) },
+				locked("entry.create.newest", "entry.create.write", "entry.create.verify"),
+			},
 			{"seed over it", func() error {
 				_, err := c.store.Seed(ctx, at, payload, nil)
 				if !errors.As(err, new(*statestore.ExistsError)) {
@@ -146,11 +148,15 @@ func TestStatements(t *testing.T) {
 			{"update", func() error {
 				return written(c.store.Update(ctx, at, version, statestore.Set(text(`{"b": 2}`)), statestore.Keep()))
 			}, locked("entry.update.newest", "entry.update.live", "entry.update.write", "entry.update.verify")},
-			{"delete", func() error { _, err := c.store.Delete(ctx, at, version); return err },
-				locked("entry.delete.newest", "entry.delete.write", "entry.delete.verify")},
+			{
+				"delete", func() error { _, err := c.store.Delete(ctx, at, version); return err },
+				locked("entry.delete.newest", "entry.delete.write", "entry.delete.verify"),
+			},
 			{"delete of nothing", func() error { _, err := c.store.Delete(ctx, at, version); return err }, locked("entry.delete.newest")},
-			{"create over a tombstone", func() error { return written(c.store.Create(ctx, at, payload, nil)) },
-				locked("entry.create.newest", "entry.create.write", "entry.create.verify")},
+			{
+				"create over a tombstone", func() error { return written(c.store.Create(ctx, at, payload, nil)) },
+				locked("entry.create.newest", "entry.create.write", "entry.create.verify"),
+			},
 		} {
 			c.log.stop("")
 			if err := tt.call(); err != nil {
