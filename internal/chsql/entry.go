@@ -31,8 +31,8 @@ ORDER BY state_id`, t.Layout.version, t, set),
 // Int64 (Unix microseconds). One row is the server's time, in micros, which is zero in all others. Those are one for each
 // state_id that has a row: alive is the newest version that is no tombstone, buried that of a tombstone, each zero for none.
 //
-// The versions are maxima without FINAL, so that tombstones count. They tell what FINAL shows, unless they are equal: then it
-// takes the row that was inserted last.
+// The versions are maxima without FINAL, so that tombstones count. They tell what FINAL shows, unless they are equal: of equal
+// versions it takes the row that was inserted last, and of none and version 0 nobody can tell.
 func (t StateTable) Versions(ids []string) Query {
 	set, args, external := in(ids)
 	return Query{
@@ -85,13 +85,13 @@ func (t StateTable) unmoved(ids []string, limits []uint64) (text string, args []
 		}
 	}
 	set, setArgs, _ := in(ids)
-	if known == 0 {
-		return fmt.Sprintf("SELECT count() = 0 FROM %s WHERE state_id IN %s", t, set), setArgs, nil
-	}
 	limit, limitArgs, column := numbers(ids, limits)
-	text = fmt.Sprintf("SELECT uniqExactIf(state_id, %[1]s + 1 = %[2]s) = ? AND countIf(%[1]s >= %[2]s) = 0 FROM %[3]s WHERE state_id IN %[4]s",
-		t.Layout.version, limit, t, set)
-	return text, slices.Concat(limitArgs, []any{known}, limitArgs, setArgs), column
+	text, args = fmt.Sprintf("countIf(%s >= %s) = 0", t.Layout.version, limit), limitArgs
+	if known > 0 {
+		text += fmt.Sprintf(" AND uniqExactIf(state_id, %s + 1 = %s) = ?", t.Layout.version, limit)
+		args = slices.Concat(args, limitArgs, []any{known})
+	}
+	return fmt.Sprintf("SELECT %s FROM %s WHERE state_id IN %s", text, t, set), slices.Concat(args, setArgs), column
 }
 
 // Verify tells what became of a write of these versions. Columns: kind UInt8, ours UInt64, others UInt64. Two rows, by

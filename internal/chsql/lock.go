@@ -56,7 +56,8 @@ func Refusal(message string) string {
 }
 
 // counts are two aggregates over the live claims of a set of state_ids: of how many a fresh claim of ours is
-// there, and how many claims of others are.
+// there, and how many claims of others are. The age is in plain milliseconds, since the server takes a third of a millisecond
+// longer to plan an interval.
 func (f Fence) counts() (text string, args []any) {
 	text = "uniqExactIf(state_id, lock_id = ? AND toUnixTimestamp64Milli(now64(3)) - 1000 * toUnixTimestamp(locked_at) < ?), countIf(lock_id != ?)"
 	return text, []any{f.LockID, (f.Backdate + f.Fresh()).Milliseconds(), f.LockID}

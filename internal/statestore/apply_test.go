@@ -270,7 +270,7 @@ func testApplyVersions(t *testing.T, protocol chconn.Protocol, n int, id func(i 
 				t.Errorf("one %s after %s: %v", tt.name, after, err)
 			}
 			if writes := c.log.count("entries.apply.write"); writes != tt.writes[round] {
-				t.Errorf("one %s after %s: %d writes, want %d, refused", tt.name, after, writes, tt.writes[round])
+				t.Errorf("one %s after %s: %d writes that are refused, want %d", tt.name, after, writes, tt.writes[round])
 			}
 			for id, e := range live(t, s, at) {
 				if strings.Contains(*e.Completed, `"d"`) || id == "other" && e.Version > 1 {

@@ -39,7 +39,7 @@ func (e Edit) deletes() bool { return e.Verb == EditDelete || e.Verb == EditClea
 
 // task is an edit of an entry as a task.
 func (s *Store) task(at Address, e Edit) task {
-	return task{id: at.StateID, versions: e.deletes(), decide: func(now stored) (change, error) { return s.decide(at, e, now) }}
+	return task{id: at.StateID, versionsOnly: e.deletes(), decide: func(now stored) (change, error) { return s.decide(at, e, now) }}
 }
 
 // decide says what an edit makes of what is stored. It returns an *ExistsError or a *MovedError if that is not what

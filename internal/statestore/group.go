@@ -14,8 +14,8 @@ import (
 )
 
 // Terraform works on many resources at a time, and each of their entries would cost the server seven statements or eight.
-// Calls on single entries of one table that are in flight together share them instead: one lock, one reading, one
-// INSERT, one verification, one release.
+// Calls on single entries of one table that are in flight together share them instead: one lock, one reading of the
+// versions and one of the payloads that matter, one INSERT, one verification, one release.
 //
 // A call that finds its lane idle sets out at once, alone; those that come meanwhile set out together when it is done.
 // But Terraform's come one by one: if each group set out with those who happened to be there, it would be two or three of

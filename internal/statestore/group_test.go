@@ -461,7 +461,7 @@ func TestGroupCancelledLate(t *testing.T) {
 
 // TestGroupKilledServer: the server dies inside of a group. Nobody is told that something was written that was not.
 func TestGroupKilledServer(t *testing.T) {
-	for _, operation := range []string{"lock.claim", "entry.update.newest", "entry.update.write"} {
+	for _, operation := range []string{"lock.claim", "entry.update.newest", "entry.update.live", "entry.update.write"} {
 		t.Run(operation, func(t *testing.T) {
 			t.Parallel()
 			server := acctest.PrivateServer(t, embedded.Options{Dir: t.TempDir()})

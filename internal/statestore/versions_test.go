@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
@@ -77,6 +78,37 @@ func testVersionsTied(t *testing.T, protocol chconn.Protocol, version uint64, de
 	}
 }
 
+// TestVersionZero: an entry has the least version there is, which looks like none.
+func TestVersionZero(t *testing.T) {
+	everywhere(t, func(t *testing.T, w where) {
+		ctx, s := t.Context(), w.open(t)
+		at := w.table(t, s)
+		address := func(verb string) statestore.Address {
+			at := at
+			at.StateID = verb
+			w.insert(t, at, `{"a": 1}`, "toDateTime64(0, 6, 'UTC')")
+			return at
+		}
+		if found, err := s.Read(ctx, address("read")); err != nil || found.Version != 0 {
+			t.Errorf("read: %+v, %v", found, err)
+		}
+		if created, err := s.Create(ctx, address("create"), text(changed), nil); !errors.As(err, new(*statestore.ExistsError)) {
+			t.Errorf("create: %+v, %v", created, err)
+		}
+		updated, err := s.Update(ctx, address("update"), 0, statestore.Set(text(changed)), statestore.Keep())
+		if err != nil || updated.Entry.Version == 0 {
+			t.Errorf("update: %+v, %v", updated, err)
+		}
+		at = address("delete")
+		if deleted, err := s.Delete(ctx, at, 0); err != nil || deleted.Left {
+			t.Errorf("delete: %+v, %v", deleted, err)
+		}
+		if found, err := s.Read(ctx, at); !errors.Is(err, statestore.ErrNotFound) {
+			t.Errorf("read after delete: %+v, %v", found, err)
+		}
+	})
+}
+
 // TestVersionsTorn: a row comes, or the newest one goes, between the reading of the versions and that of the payloads. Both
 // are read again, and nothing is decided on halves that do not fit together.
 func TestVersionsTorn(t *testing.T) {
@@ -92,7 +124,14 @@ func TestVersionsTorn(t *testing.T) {
 			exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state, version) VALUES (?, ?, ?)", at.StateID, `{"b": 2}`, second)
 		}
 		goes := func() {
-			exec(t, conn, "DELETE FROM "+quoted(at)+" WHERE state_id = ? AND version = ? SETTINGS lightweight_deletes_sync = 2", at.StateID, second)
+			left := uint64(1)
+			for left > 0 { // a plain DELETE leaves a row behind now and then
+				exec(t, conn, "DELETE FROM "+quoted(at)+" WHERE state_id = ? AND version = ? SETTINGS lightweight_deletes_sync = 2", at.StateID, second)
+				row := conn.QueryRow(t.Context(), "SELECT count() FROM "+quoted(at)+" WHERE state_id = ? AND version = ?", at.StateID, second)
+				if err := row.Scan(&left); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		update := func(meanwhile func()) error {
 			c.log.stop("entry.update.newest")
@@ -116,7 +155,49 @@ func TestVersionsTorn(t *testing.T) {
 	})
 }
 
-// TestStatements counts what one call sends. The payload that is stored is read where it matters, and nowhere else.
+// TestVersionsTornForever: rows come whenever the versions were read. The write gives up, says why, and has written nothing.
+func TestVersionsTornForever(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
+		c := newCrowd(t, acctest.Server(t), acctest.Database(t), protocol, statestore.LockOptions{})
+		at, conn := c.entry(0), acctest.Conn(t)
+		first, err := c.store.Read(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.log.stop("entry.update.newest")
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.store.Update(context.Background(), at, first.Version, statestore.Set(text(changed)), statestore.Keep())
+			done <- err
+		}()
+		for version := first.Version + 1; ; version++ {
+			stopped, goOn := c.log.stopped, c.log.goOn
+			select {
+			case <-stopped:
+				exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state, version) VALUES (?, ?, ?)", at.StateID, `{"b": 2}`, version)
+				c.log.stop("entry.update.newest")
+				close(goOn)
+				continue
+			case err = <-done:
+				c.log.stop("")
+			}
+			if err == nil || !strings.Contains(err.Error(), "all the time") || !strings.Contains(err.Error(), at.StateID) {
+				t.Errorf("got %v, want that it is written all the time", err)
+			}
+			now, err := c.store.Read(t.Context(), at)
+			if err != nil || now.Version != version-1 || *now.Completed != `{"b": 2}` || version-1 != first.Version+5 {
+				t.Errorf("stored %+v, %v, want version %d, the fifth that came", now, err, first.Version+5)
+			}
+			if n := locks(t, at); n != 0 {
+				t.Errorf("%d claims left", n)
+			}
+			return
+		}
+	})
+}
+
+// TestStatements counts what one call sends. The payload that is stored is read where it matters, and nowhere else. (On a busy
+// server a release may take a second try.)
 func TestStatements(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
 		c := newCrowd(t, acctest.Server(t), acctest.Database(t), protocol, statestore.LockOptions{})
@@ -126,8 +207,9 @@ func TestStatements(t *testing.T) {
 			version = w.Entry.Version
 			return err
 		}
-		acquire, release := []string{"lock.claim", "lock.read"}, []string{"lock.release", "lock.left"}
-		locked := func(inside ...string) []string { return slices.Concat(acquire, inside, release) }
+		locked := func(inside ...string) []string {
+			return slices.Concat([]string{"lock.claim", "lock.read"}, inside, []string{"lock.release", "lock.left"})
+		}
 		for _, tt := range []struct {
 			name string
 			call func() error
@@ -162,7 +244,11 @@ func TestStatements(t *testing.T) {
 			if err := tt.call(); err != nil {
 				t.Fatalf("%s: %v", tt.name, err)
 			}
-			if sent := c.log.since(); !slices.Equal(sent, tt.want) {
+			sent := c.log.since()
+			for n := len(sent); n >= 4 && slices.Equal(sent[n-2:], sent[n-4:n-2]); n = len(sent) {
+				sent = sent[:n-2]
+			}
+			if !slices.Equal(sent, tt.want) {
 				t.Errorf("%s sent %v, want %v", tt.name, sent, tt.want)
 			}
 		}

@@ -14,12 +14,13 @@ import (
 
 // stored is what a write has read of a state_id inside the lock.
 type stored struct {
-	// entry is the live one. If the task is about versions alone, it has no more than its state_id and version.
+	// entry is the live one. Where nobody needs its payload, it may have no more than its state_id and version.
 	entry Entry
 	live  bool
 	// known tells whether any row was found, be it a tombstone.
 	known bool
-	// newest is the newest version of any row, tombstones included; tied says that both a tombstone and another row have it.
+	// newest is the newest version of any row, tombstones included; tied says that only
+	// FINAL tells whether it is a tombstone's: other rows have the same, or it is 0, which also stands for none.
 	newest uint64
 	tied   bool
 	// now is the server's time, in Unix microseconds.
@@ -43,9 +44,9 @@ type change struct {
 // asked again, if a pipeline wrote meanwhile.
 type task struct {
 	id string
-	// versions says that Decide looks at no payload.
-	versions bool
-	decide   func(stored) (change, error)
+	// versionsOnly says that neither Decide nor its outcome needs the payload of a live entry.
+	versionsOnly bool
+	decide       func(stored) (change, error)
 }
 
 // An outcome is what became of a task: its error, or what is stored now. With an error and nothing done, nothing was
@@ -59,8 +60,12 @@ type outcome struct {
 	err  error
 }
 
-// rereads bounds how often a write starts again because a pipeline, which nothing fences, wrote meanwhile.
-const rereads = 5
+// rereads bounds how often a write starts again because a pipeline, which nothing fences, wrote meanwhile. After a reading
+// whose halves did not fit together comes a pause.
+const (
+	rereads     = 5
+	rereadPause = 200 * time.Millisecond
+)
 
 // A manner is how the tasks of a write belong together.
 type manner int
@@ -128,26 +133,33 @@ func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tas
 }
 
 // newest reads what is stored of the entries that tasks are about, until the versions and the payloads, which are read one
-// after the other, fit together.
+// after the other, fit together. They may not where somebody writes meanwhile, or where another replica answers.
 func (s *Store) newest(ctx context.Context, table resolved, tasks []task, operation string) (map[string]stored, error) {
 	ids := make([]string, len(tasks))
 	for i, t := range tasks {
 		ids[i] = t.id
 	}
-	var torn []string
-	for range rereads {
+	for attempt := 1; ; attempt++ {
+		var torn []string
 		found, err := s.versions(ctx, table, ids, operation)
 		if err == nil {
 			torn, err = s.payloads(ctx, table, tasks, found, operation)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if len(torn) == 0 {
+		case len(torn) == 0:
 			return found, nil
+		case attempt == rereads:
+			return nil, fmt.Errorf("%s: state_id %q in %s is written all the time by a client that holds no lock, or replicas of the table "+
+				"lag behind each other: let the pipeline end, or set the provider's quorum, and try again", operation, torn[0], table.state)
+		}
+		select {
+		case <-time.After(rereadPause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 	}
-	return nil, fmt.Errorf("%s: state_id %q in %s is written all the time by a client that holds no lock", operation, torn[0], table.state)
 }
 
 // versions reads the newest version of each entry, and whether it is a live one.
@@ -186,7 +198,7 @@ func (s *Store) versions(ctx context.Context, table resolved, ids []string, oper
 func (s *Store) payloads(ctx context.Context, table resolved, tasks []task, found map[string]stored, operation string) (torn []string, err error) {
 	var ids []string
 	for _, t := range tasks {
-		if one := found[t.id]; one.tied || one.live && !t.versions {
+		if one := found[t.id]; one.tied || one.live && !t.versionsOnly {
 			ids = append(ids, t.id)
 		}
 	}

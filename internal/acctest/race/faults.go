@@ -52,7 +52,7 @@ func (i *injector) working() {
 // weights are of the steps at which a pause hurts most: when the way seems free, when the lock is held, and when what will
 // be written over has been read. Pauses are that much more frequent there.
 var weights = map[string]float64{
-	"lock.read": 8, "entry.update.newest": 8,
+	"lock.read": 8, "entry.update.newest": 4, "entry.update.live": 8,
 	string(meltano.StepHolder): 2, string(meltano.StepDecide): 2, string(meltano.StepGet): 2,
 }
 

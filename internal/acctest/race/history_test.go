@@ -160,7 +160,7 @@ func at(t *testing.T, millis string) time.Time {
 func oursRound(label string) []string {
 	return []string{
 		label + " entry.read 0 1 0", label + " lock.claim 2 4 1", label + " lock.read 5 6 0", label + " entry.update.newest 10 11 0",
-		label + " entry.update.write 20 25 1", label + " entry.update.verify 26 27 0", label + " lock.release 30 31 0",
+		label + " entry.update.live 12 13 0", label + " entry.update.write 20 25 1", label + " entry.update.verify 26 27 0", label + " lock.release 30 31 0",
 	}
 }
 

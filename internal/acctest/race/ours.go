@@ -130,7 +130,7 @@ func (l *statementLog) Handle(_ context.Context, r slog.Record) error {
 		if strings.HasPrefix(operation, "lock.") || strings.HasPrefix(operation, "entry.update.") {
 			l.inject.at(operation)
 		}
-		if operation == "entry.update.newest" {
+		if operation == "entry.update.live" {
 			l.inject.working()
 		}
 		return false

@@ -44,7 +44,7 @@ const (
 // roles by the names that the statements carry in log_comment.
 var roles = map[string]role{
 	"entry.read": opening, "lock.claim": claim, "lock.renew": renewal, "lock.read": reading, "entry.update.newest": inside,
-	"entry.update.write": write, "entry.update.verify": inside, "lock.release": release,
+	"entry.update.live": inside, "entry.update.write": write, "entry.update.verify": inside, "lock.release": release,
 
 	"claim": claim, "decide": reading, "get": inside, "set": write, "release": release, "withdraw": release,
 }

@@ -17,7 +17,8 @@
 //	           if a smaller lock_id is there, or its own is not, it withdraws and starts again;
 //	           if only larger ones are, it keeps its claim and reads again, but withdraws
 //	           when a larger one of ours stays, since that one holds
-//	read       SELECT the newest version; take a stamp
+//	read       SELECT the newest version; take a stamp (its contents are SELECTed next, and count only if they are still those
+//	           of that version: so they are as good as read with it)
 //	write      INSERT the new version, unless its claim is gone, older than nine tenths of the lease,
 //	           or not alone, or the newest version is not the one it read
 //	verify     SELECT: its version is the newest, its claim is there, fresh and alone: done;
