@@ -142,15 +142,22 @@ func (c *crowd) start(t *testing.T, call func(i int) error) (wait func() []error
 	}
 }
 
-// update makes a call on the version that is live now.
-func (c *crowd) update(t *testing.T, i int, value string) func(ctx context.Context) error {
+// version is the one of entry i that is live.
+func (c *crowd) version(t *testing.T, i int) uint64 {
 	t.Helper()
 	entry, err := c.store.Read(t.Context(), c.entry(i))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return entry.Version
+}
+
+// update makes a call on the version that is live now.
+func (c *crowd) update(t *testing.T, i int, value string) func(ctx context.Context) error {
+	t.Helper()
+	version := c.version(t, i)
 	return func(ctx context.Context) error {
-		_, err := c.store.Update(ctx, c.entry(i), entry.Version, statestore.Set(text(value)), statestore.Keep())
+		_, err := c.store.Update(ctx, c.entry(i), version, statestore.Set(text(value)), statestore.Keep())
 		return err
 	}
 }

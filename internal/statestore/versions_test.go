@@ -113,13 +113,9 @@ func TestVersionZero(t *testing.T) {
 // are read again, and nothing is decided on halves that do not fit together.
 func TestVersionsTorn(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
-		c := newCrowd(t, acctest.Server(t), acctest.Database(t), protocol, statestore.LockOptions{})
-		at, conn := c.entry(0), acctest.Conn(t)
-		first, err := c.store.Read(t.Context(), at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		second := first.Version + 1
+		c, conn := newCrowd(t, acctest.Server(t), acctest.Database(t), protocol, statestore.LockOptions{}), acctest.Conn(t)
+		at, first, call := c.entry(0), c.version(t, 0), c.update(t, 0, changed)
+		second := first + 1
 		comes := func() {
 			exec(t, conn, "INSERT INTO "+quoted(at)+" (state_id, completed_state, version) VALUES (?, ?, ?)", at.StateID, `{"b": 2}`, second)
 		}
@@ -137,8 +133,7 @@ func TestVersionsTorn(t *testing.T) {
 			c.log.stop("entry.update.newest")
 			done := make(chan error, 1)
 			go func() {
-				_, err := c.store.Update(context.Background(), at, first.Version, statestore.Set(text(changed)), statestore.Keep())
-				done <- err
+				done <- call(context.Background())
 			}()
 			<-c.log.stopped
 			meanwhile()
@@ -158,19 +153,14 @@ func TestVersionsTorn(t *testing.T) {
 // TestVersionsTornForever: rows come whenever the versions were read. The write gives up, says why, and has written nothing.
 func TestVersionsTornForever(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, protocol chconn.Protocol) {
-		c := newCrowd(t, acctest.Server(t), acctest.Database(t), protocol, statestore.LockOptions{})
-		at, conn := c.entry(0), acctest.Conn(t)
-		first, err := c.store.Read(t.Context(), at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, conn := newCrowd(t, acctest.Server(t), acctest.Database(t), protocol, statestore.LockOptions{}), acctest.Conn(t)
+		at, first, call := c.entry(0), c.version(t, 0), c.update(t, 0, changed)
 		c.log.stop("entry.update.newest")
 		done := make(chan error, 1)
 		go func() {
-			_, err := c.store.Update(context.Background(), at, first.Version, statestore.Set(text(changed)), statestore.Keep())
-			done <- err
+			done <- call(context.Background())
 		}()
-		for version := first.Version + 1; ; version++ {
+		for version := first + 1; ; version++ {
 			stopped, goOn := c.log.stopped, c.log.goOn
 			select {
 			case <-stopped:
@@ -178,15 +168,15 @@ func TestVersionsTornForever(t *testing.T) {
 				c.log.stop("entry.update.newest")
 				close(goOn)
 				continue
-			case err = <-done:
+			case err := <-done:
 				c.log.stop("")
-			}
-			if err == nil || !strings.Contains(err.Error(), "all the time") || !strings.Contains(err.Error(), at.StateID) {
-				t.Errorf("got %v, want that it is written all the time", err)
+				if err == nil || !strings.Contains(err.Error(), "all the time") || !strings.Contains(err.Error(), at.StateID) {
+					t.Errorf("got %v, want that it is written all the time", err)
+				}
 			}
 			now, err := c.store.Read(t.Context(), at)
-			if err != nil || now.Version != version-1 || *now.Completed != `{"b": 2}` || version-1 != first.Version+5 {
-				t.Errorf("stored %+v, %v, want version %d, the fifth that came", now, err, first.Version+5)
+			if err != nil || now.Version != version-1 || *now.Completed != `{"b": 2}` || version-1 != first+5 {
+				t.Errorf("stored %+v, %v, want version %d, the fifth that came", now, err, first+5)
 			}
 			if n := locks(t, at); n != 0 {
 				t.Errorf("%d claims left", n)

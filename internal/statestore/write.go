@@ -19,8 +19,8 @@ type stored struct {
 	live  bool
 	// known tells whether any row was found, be it a tombstone.
 	known bool
-	// newest is the newest version of any row, tombstones included; tied says that only
-	// FINAL tells whether it is a tombstone's: other rows have the same, or it is 0, which also stands for none.
+	// newest is the newest version of any row, tombstones included; tied says that only FINAL tells whether it is a
+	// tombstone's: other rows have the same, or it is 0, which also stands for none.
 	newest uint64
 	tied   bool
 	// now is the server's time, in Unix microseconds.
@@ -101,7 +101,7 @@ func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tas
 		w := batch{table: table, operation: operation, outcomes: make([]outcome, len(tasks))}
 		outcomes = w.outcomes
 		for attempt := 1; ; attempt++ {
-			found, err := s.newest(ctx, table, tasks, operation)
+			found, err := s.newest(ctx, table, ids, tasks, operation)
 			if err != nil {
 				return err
 			}
@@ -132,13 +132,9 @@ func (s *Store) write(ctx context.Context, at chsql.Table, operation string, tas
 	return outcomes, nil
 }
 
-// newest reads what is stored of the entries that tasks are about, until the versions and the payloads, which are read one
+// newest reads what is stored of the ids, which tasks are about, until the versions and the payloads, which are read one
 // after the other, fit together. They may not where somebody writes meanwhile, or where another replica answers.
-func (s *Store) newest(ctx context.Context, table resolved, tasks []task, operation string) (map[string]stored, error) {
-	ids := make([]string, len(tasks))
-	for i, t := range tasks {
-		ids[i] = t.id
-	}
+func (s *Store) newest(ctx context.Context, table resolved, ids []string, tasks []task, operation string) (map[string]stored, error) {
 	for attempt := 1; ; attempt++ {
 		var torn []string
 		found, err := s.versions(ctx, table, ids, operation)
