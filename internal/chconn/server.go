@@ -60,7 +60,7 @@ var quorum = map[string]string{
 
 // preferences are settings that make a statement cheaper, no more: it goes without them where the user may not set them as
 // one likes.
-var preferences = map[string]bool{"max_threads": true, "optimize_move_to_prewhere": true}
+var preferences = map[string]bool{"local_filesystem_read_method": true, "max_threads": true, "optimize_move_to_prewhere": true}
 
 // settingsFor returns the settings to send with a statement. What has the wanted value already is not sent, since a user with
 // readonly = 1 may not even repeat it on old servers; what the server does not know, it would refuse.

@@ -154,11 +154,11 @@ func TestLogComment(t *testing.T) {
 
 // A setting that only makes a statement cheaper is no reason to refuse it.
 func TestPreferences(t *testing.T) {
-	three := map[string]string{"max_threads": "3"}
-	want := map[string]string{"free": "1, false", "fixed": "3, false", "bound": "3, false", "reader": "3, true"}
+	three := map[string]string{"max_threads": "3", "local_filesystem_read_method": "mmap"}
+	want := map[string]string{"free": "1, false, pread", "fixed": "3, false, mmap", "bound": "3, false, pread", "reader": "3, true, mmap"}
 	users := []embedded.User{
 		{Name: "free", Password: "pw", Settings: three},
-		{Name: "fixed", Password: "pw", Settings: three, Fixed: []string{"max_threads"}},
+		{Name: "fixed", Password: "pw", Settings: three, Fixed: []string{"max_threads", "local_filesystem_read_method"}},
 		{Name: "bound", Password: "pw", Settings: three, Least: map[string]string{"max_threads": "2"}},
 		{Name: "reader", Password: "pw", Settings: three, Readonly: 1},
 	}
@@ -167,8 +167,8 @@ func TestPreferences(t *testing.T) {
 			got := ""
 			err := login(user.Name).Query(context.Background(), chconn.Statement{
 				Operation: "entry.read",
-				Text:      "SELECT concat(toString(getSetting('max_threads')), ', ', toString(getSetting('optimize_move_to_prewhere'))) FROM m.t",
-				Settings:  map[string]string{"max_threads": "1", "optimize_move_to_prewhere": "0"},
+				Text:      "SELECT concat(toString(getSetting('max_threads')), ', ', toString(getSetting('optimize_move_to_prewhere')), ', ', getSetting('local_filesystem_read_method')) FROM m.t",
+				Settings:  map[string]string{"max_threads": "1", "optimize_move_to_prewhere": "0", "local_filesystem_read_method": "pread"},
 			}, func(r chconn.Row) error { return r.Scan(&got) })
 			if err != nil || got != want[user.Name] {
 				t.Errorf("%s: %q, %v, want %s", user.Name, got, err, want[user.Name])

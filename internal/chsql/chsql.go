@@ -114,12 +114,19 @@ func reading() map[string]string {
 }
 
 // withoutPayload adds to the settings of a statement that reads no payload what makes it cheaper: there is nothing to
-// gain from PREWHERE, and planning it takes time; and of a few state_ids it reads so little that waking other threads costs
-// more than they do.
+// gain from PREWHERE, and planning it takes time.
 func withoutPayload(ids []string, settings map[string]string) map[string]string {
 	settings["optimize_move_to_prewhere"] = "0"
+	return inOneThread(ids, settings)
+}
+
+// inOneThread adds to the settings of a statement about a few state_ids what keeps it in one thread: it reads so little that
+// waking others costs more than they do, be it to work or, where a file system cannot tell what it has in memory (tmpfs,
+// ZFS), to read a file.
+func inOneThread(ids []string, settings map[string]string) map[string]string {
 	if fits(ids) {
 		settings["max_threads"] = "1"
+		settings["local_filesystem_read_method"] = "pread"
 	}
 	return settings
 }

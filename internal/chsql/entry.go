@@ -22,7 +22,7 @@ FROM %s FINAL
 WHERE state_id IN %s
 ORDER BY state_id`, t.Layout.version, t, set),
 		Args:     args,
-		Settings: reading(),
+		Settings: inOneThread(ids, reading()),
 		IDs:      external,
 	}
 }
