@@ -262,7 +262,11 @@ func testApplyVersions(t *testing.T, protocol chconn.Protocol, n int, id func(i 
 				_, err := s.Apply(context.Background(), at.Database, at.Table, edits)
 				done <- err
 			}()
-			<-c.log.stopped
+			select {
+			case <-c.log.stopped:
+			case err := <-done:
+				t.Fatalf("one %s: no %s, %v", tt.name, after, err)
+			}
 			tt.happens()
 			close(c.log.goOn)
 			var failed *statestore.ApplyError
