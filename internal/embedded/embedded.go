@@ -51,7 +51,7 @@ func (e *PortTakenError) Error() string { return fmt.Sprintf("port %d is taken",
 // Options say what kind of server to start. The zero value is a throw-away server on free ports.
 type Options struct {
 	// Dir keeps the data. Starting again on the same Dir brings the data back.
-	// Empty means a temporary folder, which vanishes with the server.
+	// Empty means a temporary folder, which vanishes with the server; see [DataEnv].
 	Dir string
 	// NativePort and HTTPPort are the ports to listen on; 0 picks a free one.
 	NativePort, HTTPPort int
@@ -278,7 +278,7 @@ func (s *Server) Kill() {
 // prepareDir makes the folder, or a temporary one, and returns its absolute path.
 func prepareDir(dir string) (string, error) {
 	if dir == "" {
-		dir, err := os.MkdirTemp("", "clickhousestate-")
+		dir, err := os.MkdirTemp(os.Getenv(DataEnv), "clickhousestate-")
 		if err != nil {
 			return "", fmt.Errorf("make a temporary data folder: %w", err)
 		}

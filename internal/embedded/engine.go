@@ -19,6 +19,10 @@ const EngineEnv = "CLICKHOUSESTATE_ENGINE"
 // CLICKHOUSE_PORT name.
 const HTTPPortEnv = "CLICKHOUSESTATE_TEST_HTTP_PORT"
 
+// DataEnv names the environment variable that says in which folder temporary data folders are made: one in memory, for
+// example. Default: the system's folder for temporary files.
+const DataEnv = "CLICKHOUSESTATE_TEST_DATA"
+
 const libraryName = "libchdb.so" // on macOS too
 
 // ErrNoEngine is wrapped by the error of [FindEngine] and [Start] when there is no engine on this machine.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/acctest"
+	"github.com/clickhousestate/terraform-provider-clickhousestate/internal/embedded"
 )
 
 var (
@@ -102,7 +103,8 @@ func machine() string {
 		terraform = []byte("Terraform")
 	}
 	first, _, _ := strings.Cut(string(terraform), "\n")
-	return fmt.Sprintf("%d processors (%s), %s, %s, %s", runtime.NumCPU(), processor, runtime.GOOS, runtime.Version(), first)
+	data := cmp.Or(os.Getenv("CLICKHOUSE_HOST"), os.Getenv(embedded.DataEnv), os.TempDir())
+	return fmt.Sprintf("%d processors (%s), %s, %s, %s, the server's data in %s", runtime.NumCPU(), processor, runtime.GOOS, runtime.Version(), first, data)
 }
 
 // A sample is several measurements of one thing.

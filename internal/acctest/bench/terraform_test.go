@@ -148,9 +148,12 @@ func singles(t *testing.T, table *report) {
   completed_state = %q
 }
 `, n, mark(before))
-	none := acctest.NewWorkspace(t, "provider \"clickhousestate\" {}\n"+strings.Replace(entries, "  table ", "  database = \"meltano\"\n  table ", 1))
+	connected := provider(t)
+	real := acctest.NewWorkspace(t, connected+entries)
+	// In a database of the same name, which Terraform keeps in its state for each entry.
+	named := fmt.Sprintf("  database = %q\n  table ", databaseOf(t, connected))
+	none := acctest.NewWorkspace(t, "provider \"clickhousestate\" {}\n"+strings.Replace(entries, "  table ", named, 1))
 	none.Override(t, twinProgram(t))
-	real := acctest.NewWorkspace(t, provider(t)+entries)
 	data := acctest.NewWorkspace(t, fmt.Sprintf("resource \"terraform_data\" \"e\" {\n  count = %d\n  input = %q\n}\n", n, mark(before)))
 	const wide = "-parallelism=30"
 	var ours, twin, builtin, ours30, twin30 cycle

@@ -75,15 +75,15 @@ func (e *entry) Create(_ context.Context, req resource.CreateRequest, resp *reso
 		resp.Diagnostics.AddError("Unable to read the plan", err.Error())
 		return
 	}
-	var id, payload string
-	for part, into := range map[string]*string{"state_id": &id, "completed_state": &payload} {
+	var database, table, id, payload string
+	for part, into := range map[string]*string{"database": &database, "table": &table, "state_id": &id, "completed_state": &payload} {
 		if err := values[part].As(into); err != nil {
 			resp.Diagnostics.AddError("Unable to read "+part, err.Error())
 			return
 		}
 	}
 	for name, made := range map[string]any{
-		"id":           "meltano/state/" + id,
+		"id":           database + "/" + table + "/" + id,
 		"merged_state": strings.ReplaceAll(payload, " ", ""),
 		"updated_at":   "2026-01-01T00:00:00.000Z",
 		"version":      big.NewFloat(1_767_225_600_000_000),
