@@ -120,9 +120,9 @@ func withoutPayload(ids []string, settings map[string]string) map[string]string 
 	return inOneThread(ids, settings)
 }
 
-// inOneThread adds to the settings of a statement about a few state_ids what keeps it in one thread: it reads so little that
-// waking others costs more than they do, be it to work or, where a file system cannot tell what it has in memory (tmpfs,
-// ZFS), to read a file.
+// inOneThread adds to the settings of a statement about a few state_ids what keeps it in one thread: to wake others, be it to
+// compute or to read a file, costs more than they save. (The server lets others read where the file system cannot tell
+// whether it has the file in memory, such as tmpfs and ZFS.)
 func inOneThread(ids []string, settings map[string]string) map[string]string {
 	if fits(ids) {
 		settings["max_threads"] = "1"

@@ -256,7 +256,7 @@ func (s *Server) Stop() {
 	s.stopOnce.Do(func() {
 		if s.temporary {
 			s.Kill()
-			_ = os.RemoveAll(s.Options.Dir) // what cannot be removed is in the system's temporary folder
+			_ = os.RemoveAll(s.Options.Dir) // what cannot be removed is in a temporary folder
 			return
 		}
 		_ = s.stdin.Close() // fails only when the child is gone already
@@ -278,11 +278,10 @@ func (s *Server) Kill() {
 // prepareDir makes the folder, or a temporary one, and returns its absolute path.
 func prepareDir(dir string) (string, error) {
 	if dir == "" {
-		dir, err := os.MkdirTemp(os.Getenv(DataEnv), "clickhousestate-")
-		if err != nil {
+		var err error
+		if dir, err = os.MkdirTemp(os.Getenv(DataEnv), "clickhousestate-"); err != nil {
 			return "", fmt.Errorf("make a temporary data folder: %w", err)
 		}
-		return dir, nil
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -131,6 +131,28 @@ func TestStopRemovesTemporaryFolder(t *testing.T) {
 	s.Stop() // twice is harmless
 }
 
+// TestTemporaryFolder: temporary data are where the environment says, be it a path from here.
+func TestTemporaryFolder(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	relative, err := filepath.Rel(here, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(embedded.DataEnv, relative)
+	s := start(t, embedded.Options{})
+	if filepath.Dir(s.Options.Dir) != dir {
+		t.Errorf("data in %s, want them in %s", s.Options.Dir, dir)
+	}
+	s.Stop()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
 func TestDataSurvive(t *testing.T) {
 	for name, end := range map[string]func(*embedded.Server){
 		"Stop": (*embedded.Server).Stop,

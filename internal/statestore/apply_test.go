@@ -262,11 +262,7 @@ func testApplyVersions(t *testing.T, protocol chconn.Protocol, n int, id func(i 
 				_, err := s.Apply(context.Background(), at.Database, at.Table, edits)
 				done <- err
 			}()
-			select {
-			case <-c.log.stopped:
-			case err := <-done:
-				t.Fatalf("one %s: no %s, %v", tt.name, after, err)
-			}
+			c.log.await(t, done)
 			tt.happens()
 			close(c.log.goOn)
 			var failed *statestore.ApplyError

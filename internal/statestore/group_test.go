@@ -58,6 +58,16 @@ func (l *statements) stop(operation string) {
 	l.all, l.stopAfter, l.stopped, l.goOn = nil, operation, make(chan struct{}), make(chan struct{})
 }
 
+// await waits until the store has stopped while a call is under way, which sends its error when it has ended.
+func (l *statements) await(t *testing.T, call <-chan error) {
+	t.Helper()
+	select {
+	case <-l.stopped:
+	case err := <-call:
+		t.Fatalf("the call has ended (%v) after %v", err, l.since())
+	}
+}
+
 // since lists the operations since stop.
 func (l *statements) since() []string {
 	l.mu.Lock()

@@ -135,7 +135,7 @@ func TestVersionsTorn(t *testing.T) {
 			go func() {
 				done <- call(context.Background())
 			}()
-			<-c.log.stopped
+			c.log.await(t, done)
 			meanwhile()
 			close(c.log.goOn)
 			return <-done

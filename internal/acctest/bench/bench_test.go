@@ -103,8 +103,11 @@ func machine() string {
 		terraform = []byte("Terraform")
 	}
 	first, _, _ := strings.Cut(string(terraform), "\n")
-	data := cmp.Or(os.Getenv("CLICKHOUSE_HOST"), os.Getenv(embedded.DataEnv), os.TempDir())
-	return fmt.Sprintf("%d processors (%s), %s, %s, %s, the server's data in %s", runtime.NumCPU(), processor, runtime.GOOS, runtime.Version(), first, data)
+	server := "a server of one's own"
+	if os.Getenv("CLICKHOUSE_HOST") == "" {
+		server = "the server's data in " + cmp.Or(os.Getenv(embedded.DataEnv), os.TempDir())
+	}
+	return fmt.Sprintf("%d processors (%s), %s, %s, %s, %s", runtime.NumCPU(), processor, runtime.GOOS, runtime.Version(), first, server)
 }
 
 // A sample is several measurements of one thing.
