@@ -85,6 +85,30 @@ func TestScalarOrder(t *testing.T) {
 	}
 }
 
+// TestOneThread: a statement about few state_ids keeps to one thread, and one about many has those that the user's profile
+// gives it.
+func TestOneThread(t *testing.T) {
+	at := chsql.Table{Database: "meltano", Name: "state"}
+	state, locks := chsql.StateTable{Table: at, Layout: chsql.Versioned}, chsql.LockTable{Table: at}
+	few := []string{"a", "b"}
+	for name, many := range map[string][]string{"many": make([]string, 101), "long": {strings.Repeat("a", 20<<10)}} {
+		for statement, query := range map[string]func(ids []string) chsql.Query{
+			"live":     state.Live,
+			"versions": state.Versions,
+			"claims":   func(ids []string) chsql.Query { return locks.Claims(ids, time.Minute) },
+		} {
+			for setting, value := range map[string]string{"max_threads": "1", "local_filesystem_read_method": "pread"} {
+				if got := query(few).Settings[setting]; got != value {
+					t.Errorf("%s of few: %s = %q, want %s", statement, setting, got, value)
+				}
+				if got, set := query(many).Settings[setting]; set {
+					t.Errorf("%s of %s: %s = %s, want the profile's", statement, name, setting, got)
+				}
+			}
+		}
+	}
+}
+
 // TestCreate compares the tables that are made with what the documentation shows.
 func TestCreate(t *testing.T) {
 	for _, tt := range []struct {
